@@ -10,11 +10,11 @@
 namespace danqing {
 
 static constexpr std::array kInfo = {
-    DTypeInfo{"f32", 1, 4},    DTypeInfo{"f16", 1, 2},     DTypeInfo{"bf16", 1, 2},    DTypeInfo{"f64", 1, 8},
-    DTypeInfo{"i64", 1, 8},    DTypeInfo{"i32", 1, 4},     DTypeInfo{"i16", 1, 2},     DTypeInfo{"i8", 1, 1},
-    DTypeInfo{"u8", 1, 1},     DTypeInfo{"bool", 1, 1},    DTypeInfo{"f8_e4m3", 1, 1}, DTypeInfo{"f8_e5m2", 1, 1},
-    DTypeInfo{"q8_0", 32, 34}, DTypeInfo{"q4_0", 32, 18},  DTypeInfo{"q4_1", 32, 20},  DTypeInfo{"q5_0", 32, 22},
-    DTypeInfo{"q5_1", 32, 24}, DTypeInfo{"q2_k", 256, 84}, DTypeInfo{"q3_k", 256, 110}, DTypeInfo{"q4_k", 256, 144},
+    DTypeInfo{"f32", 1, 4},      DTypeInfo{"f16", 1, 2},      DTypeInfo{"bf16", 1, 2},     DTypeInfo{"f64", 1, 8},
+    DTypeInfo{"i64", 1, 8},      DTypeInfo{"i32", 1, 4},      DTypeInfo{"i16", 1, 2},      DTypeInfo{"i8", 1, 1},
+    DTypeInfo{"u8", 1, 1},       DTypeInfo{"bool", 1, 1},     DTypeInfo{"f8_e4m3", 1, 1},  DTypeInfo{"f8_e5m2", 1, 1},
+    DTypeInfo{"q8_0", 32, 34},   DTypeInfo{"q4_0", 32, 18},   DTypeInfo{"q4_1", 32, 20},   DTypeInfo{"q5_0", 32, 22},
+    DTypeInfo{"q5_1", 32, 24},   DTypeInfo{"q2_k", 256, 84},  DTypeInfo{"q3_k", 256, 110}, DTypeInfo{"q4_k", 256, 144},
     DTypeInfo{"q5_k", 256, 176}, DTypeInfo{"q6_k", 256, 210},
 };
 

@@ -8,8 +8,28 @@
 namespace danqing {
 
 enum class DType : uint8_t {
-  f32, f16, bf16, f64, i64, i32, i16, i8, u8, boolean, f8_e4m3, f8_e5m2,
-  q8_0, q4_0, q4_1, q5_0, q5_1, q2_k, q3_k, q4_k, q5_k, q6_k,
+  f32,
+  f16,
+  bf16,
+  f64,
+  i64,
+  i32,
+  i16,
+  i8,
+  u8,
+  boolean,
+  f8_e4m3,
+  f8_e5m2,
+  q8_0,
+  q4_0,
+  q4_1,
+  q5_0,
+  q5_1,
+  q2_k,
+  q3_k,
+  q4_k,
+  q5_k,
+  q6_k,
 };
 
 struct DTypeInfo {

@@ -27,9 +27,7 @@ std::string to_string(Bytes b) {
   return scaled(static_cast<double>(b.value) / 1024, 1024, {"KiB", "MiB", "GiB", "TiB", "PiB"});
 }
 
-std::string to_string(Flops f) {
-  return scaled(f.value / 1e6, 1000, {"MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP"});
-}
+std::string to_string(Flops f) { return scaled(f.value / 1e6, 1000, {"MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP"}); }
 
 std::string to_string(Seconds s) {
   if (s.value < 1e-3) return print("%.0f us", s.value * 1e6);
@@ -39,7 +37,8 @@ std::string to_string(Seconds s) {
   const int64_t whole = std::llround(s.value);
   char text[48];
   if (whole < 3600)
-    std::snprintf(text, sizeof text, "%lld min %02lld s", static_cast<long long>(whole / 60), static_cast<long long>(whole % 60));
+    std::snprintf(text, sizeof text, "%lld min %02lld s", static_cast<long long>(whole / 60),
+                  static_cast<long long>(whole % 60));
   else
     std::snprintf(text, sizeof text, "%lld h %02lld min", static_cast<long long>(whole / 3600),
                   static_cast<long long>(whole % 3600 / 60));
@@ -48,7 +47,8 @@ std::string to_string(Seconds s) {
 
 Bytes parse_bytes(const std::string& text, const std::string& what) {
   const auto fail = [&]() -> Bytes {
-    throw Error(Fault::request, what + ": \"" + text + "\" is not a size; write for example 8GiB, 512MiB or 1073741824");
+    throw Error(Fault::request,
+                what + ": \"" + text + "\" is not a size; write for example 8GiB, 512MiB or 1073741824");
   };
   double value = 0;
   const char* end = text.data() + text.size();

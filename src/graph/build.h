@@ -1,4 +1,5 @@
-// The pen that models write graphs with. It names what it builds after the checkpoint's parameters: a scope is a prefix.
+// The pen that models write graphs with. It names what it builds after the checkpoint's parameters: a scope is a
+// prefix.
 #pragma once
 
 #include "graph/graph.h"
@@ -27,14 +28,17 @@ class Build {
   void output(const std::string& name, Value v) const;
 
   // Parameters, named scope + "." + name.
-  Value matrix(const std::string& name, Shape shape, int64_t begin = 0, int64_t end = -1) const;  // in the weights' dtype
+  Value matrix(const std::string& name, Shape shape, int64_t begin = 0,
+               int64_t end = -1) const;  // in the weights' dtype
   Value vector(const std::string& name, int64_t size, int64_t begin = 0, int64_t end = -1) const;  // f32
 
   // Layers: parameters "<name>.weight" and "<name>.bias".
   Value linear(Value x, const std::string& name, int64_t out, bool bias = true) const;
   // Only rows [begin, end) of the layer's outputs: one half of a fused pair of layers.
-  Value linear_rows(Value x, const std::string& name, int64_t total, int64_t begin, int64_t end, bool bias = true) const;
-  Value conv(Value x, const std::string& name, int64_t out, int kernel, int stride = 1, int pad = -1, int pad_end = -1) const;
+  Value linear_rows(Value x, const std::string& name, int64_t total, int64_t begin, int64_t end,
+                    bool bias = true) const;
+  Value conv(Value x, const std::string& name, int64_t out, int kernel, int stride = 1, int pad = -1,
+             int pad_end = -1) const;
   Value upsample_conv(Value x, const std::string& name, int64_t out) const;  // nearest x2, then 3x3
   Value group_norm(Value x, const std::string& name, int groups, float eps, std::optional<Value> shift = {}) const;
   Value layer_norm(Value x, const std::string& name, float eps = 1e-5f) const;
@@ -47,6 +51,7 @@ class Build {
   Value silu(Value x) const { return unary(x, Activation::silu); }
   Value scale(Value x, float factor, float offset = 0) const { return make(Scale{factor, offset}, {x}); }
   Value concat(Value a, Value b) const { return make(Concat{}, {a, b}); }
+  Value upsample(Value x, int64_t height, int64_t width) const { return make(Upsample{height, width}, {x}); }
   Value reshape(Value x, Shape to) const { return make(Reshape{to}, {x}); }
   Value slice(Value x, int64_t begin, int64_t end) const { return make(Slice{begin, end}, {x}); }
   Value rows(Value x, int64_t begin, int64_t end) const { return make(Rows{begin, end}, {x}); }

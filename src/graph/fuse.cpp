@@ -1,5 +1,6 @@
-// A rule looks at one node and the producer of one of its inputs, and answers with the node that does both. The producer must
-// have no other reader. The merged node stands where the later of the two stood, so inputs still precede users.
+// A rule looks at one node and the producer of one of its inputs, and answers with the node that does both. The
+// producer must have no other reader. The merged node stands where the later of the two stood, so inputs still precede
+// users.
 #include "graph/fuse.h"
 
 namespace danqing {

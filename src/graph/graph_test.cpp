@@ -41,7 +41,8 @@ TEST(Fuse, MergesProductsWithWhatFollows) {
   verify(f);
   int linears = 0;
   for (const Node& n : f.nodes) {
-    EXPECT_FALSE(std::holds_alternative<Unary>(n.op) || std::holds_alternative<Add>(n.op) || std::holds_alternative<Mul>(n.op));
+    EXPECT_FALSE(std::holds_alternative<Unary>(n.op) || std::holds_alternative<Add>(n.op) ||
+                 std::holds_alternative<Mul>(n.op));
     linears += std::holds_alternative<Linear>(n.op);
   }
   EXPECT_EQ(linears, 3);

@@ -7,9 +7,10 @@ std::string to_string(const TensorType& t) { return to_string(t.shape) + " " + s
 Bytes size_of(const TensorType& t) { return Bytes(bytes_of(t.dtype, t.shape.count())); }
 
 std::string_view name_of(const Op& op) {
-  static constexpr std::string_view names[] = {
-      "input", "weight", "linear", "conv2d", "group_norm", "layer_norm", "rms_norm", "attention", "add",       "mul",
-      "unary", "scale",  "concat", "reshape", "slice",     "rows",       "embedding", "sinusoid", "select", "cast"};
+  static constexpr std::string_view names[] = {"input",    "weight",    "linear",  "conv2d", "group_norm", "layer_norm",
+                                               "rms_norm", "attention", "add",     "mul",    "unary",      "scale",
+                                               "concat",   "upsample",  "reshape", "slice",  "rows",       "embedding",
+                                               "sinusoid", "select",    "cast"};
   static_assert(std::size(names) == std::variant_size_v<Op>);
   return names[op.index()];
 }
@@ -25,23 +26,24 @@ std::string describe(const Op& op) {
     if (on) (text += " +") += word;
   };
   const auto number = [&](std::string_view word, int64_t n) { (((text += " ") += word) += " ") += std::to_string(n); };
-  std::visit(Overload{
-                 [&](const Linear& o) {
-                   flag(o.has_bias, "bias"), flag(o.activation != Activation::none, name(o.activation));
-                   flag(o.combine == Combine::add, "add"), flag(o.combine == Combine::mul, "mul");
-                 },
-                 [&](const Conv2d& o) {
-                   if (o.stride != 1) number("stride", o.stride);
-                   flag(o.upsample, "upsample"), flag(o.has_bias, "bias");
-                   flag(o.activation != Activation::none, name(o.activation)), flag(o.residual, "add");
-                 },
-                 [&](const GroupNorm& o) { number("groups", o.groups), flag(o.has_shift, "shift"), flag(o.silu, "silu"); },
-                 [&](const Attention& o) { number("heads", o.heads), flag(o.causal, "causal"); },
-                 [&](const Unary& o) { (text += " ") += name(o.kind); },
-                 [&](const Weight& o) { (text += " ") += o.parts.front().name; },
-                 [](const auto&) {},
-             },
-             op);
+  std::visit(
+      Overload{
+          [&](const Linear& o) {
+            flag(o.has_bias, "bias"), flag(o.activation != Activation::none, name(o.activation));
+            flag(o.combine == Combine::add, "add"), flag(o.combine == Combine::mul, "mul");
+          },
+          [&](const Conv2d& o) {
+            if (o.stride != 1) number("stride", o.stride);
+            flag(o.upsample, "upsample"), flag(o.has_bias, "bias");
+            flag(o.activation != Activation::none, name(o.activation)), flag(o.residual, "add");
+          },
+          [&](const GroupNorm& o) { number("groups", o.groups), flag(o.has_shift, "shift"), flag(o.silu, "silu"); },
+          [&](const Attention& o) { number("heads", o.heads), flag(o.causal, "causal"); },
+          [&](const Unary& o) { (text += " ") += name(o.kind); },
+          [&](const Weight& o) { (text += " ") += o.parts.front().name; },
+          [](const auto&) {},
+      },
+      op);
   return text;
 }
 
@@ -93,7 +95,8 @@ TensorType result_of(const GroupNorm& o, Types in) {
   DANQING_CHECK(in.size() == 3u + o.has_shift);
   const int64_t c = in[0].shape.back();
   DANQING_CHECK(c % o.groups == 0 && in[1].shape == Shape{c} && in[2].shape == Shape{c});
-  if (o.has_shift) DANQING_CHECK(in[3].shape.rank() == 2 && in[3].shape[1] == c && in[0].shape[0] % in[3].shape[0] == 0);
+  if (o.has_shift)
+    DANQING_CHECK(in[3].shape.rank() == 2 && in[3].shape[1] == c && in[0].shape[0] % in[3].shape[0] == 0);
   return same(in);
 }
 
@@ -132,6 +135,12 @@ TensorType result_of(const Concat&, Types in) {
     last += t.shape.back();
   }
   return {in[0].dtype, with_last(in[0].shape, last)};
+}
+
+TensorType result_of(const Upsample& o, Types in) {
+  const Shape& x = in[0].shape;
+  DANQING_CHECK(x.rank() == 4 && o.height >= x[1] && o.width >= x[2]);
+  return {in[0].dtype, {x[0], o.height, o.width, x[3]}};
 }
 
 TensorType result_of(const Reshape& o, Types in) {
@@ -224,8 +233,8 @@ Work work(const Op& op, Types in, const TensorType& out) {
     const double heads = std::get<Attention>(op).heads;
     w.vector += Flops(8 * heads * static_cast<double>(in[0].shape[0] * in[0].shape[1] * in[1].shape[1]));
   }
-  if (std::holds_alternative<Embedding>(op) || std::holds_alternative<Select>(op) || std::holds_alternative<Slice>(op) ||
-      std::holds_alternative<Rows>(op)) {
+  if (std::holds_alternative<Embedding>(op) || std::holds_alternative<Select>(op) ||
+      std::holds_alternative<Slice>(op) || std::holds_alternative<Rows>(op)) {
     w.read = w.written;  // only the rows that are picked
     return w;
   }

@@ -1,5 +1,6 @@
-// What is computed, as phases of graphs: no device, no file opened, no byte allocated. An input that bears the name of an
-// earlier phase's output is carried over on the device; every other input is given by the host before the phase runs.
+// What is computed, as phases of graphs: no device, no file opened, no byte allocated. An input that bears the name of
+// an earlier phase's output is carried over on the device; every other input is given by the host before the phase
+// runs.
 #pragma once
 
 #include "graph/graph.h"

@@ -32,9 +32,9 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual NodeFacts facts() const = 0;
-  // Lays weight `input` out as run() wants it. `plain` is the parameter in checkpoint order and in the weight node's dtype,
-  // in host memory; `packed` has facts().packed[input] bytes. On a device without host memory this runs on the host and the
-  // device copies. The default copies.
+  // Lays weight `input` out as run() wants it. `plain` is the parameter in checkpoint order and in the weight node's
+  // dtype, in host memory; `packed` has facts().packed[input] bytes. On a device without host memory this runs on the
+  // host and the device copies. The default copies.
   virtual void pack(size_t input, std::span<const std::byte> plain, std::span<std::byte> packed) const;
   virtual void run(const KernelArguments&) = 0;  // allocates nothing
 };

@@ -36,6 +36,7 @@ std::unique_ptr<Kernel> make(const Mul&, const Site&);
 std::unique_ptr<Kernel> make(const Unary&, const Site&);
 std::unique_ptr<Kernel> make(const Scale&, const Site&);
 std::unique_ptr<Kernel> make(const Concat&, const Site&);
+std::unique_ptr<Kernel> make(const Upsample&, const Site&);
 std::unique_ptr<Kernel> make(const Slice&, const Site&);
 std::unique_ptr<Kernel> make(const Rows&, const Site&);
 std::unique_ptr<Kernel> make(const Embedding&, const Site&);
