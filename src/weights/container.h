@@ -1,0 +1,29 @@
+// What a reader of one container gives back, and the checks that all readers share. Inside the weights room only.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weights/checkpoint.h"
+
+namespace danqing {
+
+struct Contents {
+  std::vector<TensorInfo> tensors;  // any order, `file` not set; names unique
+  std::map<std::string, std::string, std::less<>> metadata;
+  std::vector<std::string> notes;
+};
+
+Contents read_safetensors(const File& file);
+
+// The name in quotes, cut and without control characters, so that a hostile one cannot flood or garble a message.
+std::string in_quotes(std::string_view name);
+
+[[noreturn]] void fail_in(const File& file, const std::string& why);
+
+// The sizes as a Shape; more than Shape::kMaxRank or a count past 2^63 is an Error that names the tensor.
+Shape checked_shape(const File& file, std::string_view tensor, std::span<const uint64_t> sizes);
+
+}  // namespace danqing
