@@ -32,6 +32,10 @@ Value Build::matrix(const std::string& name, Shape shape, int64_t begin, int64_t
   return push({Weight{{{full, begin, end}}}, {}, {precision_.weights, shape}, full});
 }
 
+Value Build::table(const std::string& name, Shape shape) const {
+  return push({Weight{{{path(name)}}}, {}, {DType::f32, shape}, path(name)});
+}
+
 Value Build::vector(const std::string& name, int64_t size, int64_t begin, int64_t end) const {
   const std::string full = path(name);
   return push({Weight{{{full, begin, end}}}, {}, {DType::f32, {end >= 0 ? end - begin : size}}, full});

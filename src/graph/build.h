@@ -30,6 +30,7 @@ class Build {
   // Parameters, named scope + "." + name.
   Value matrix(const std::string& name, Shape shape, int64_t begin = 0,
                int64_t end = -1) const;  // in the weights' dtype
+  Value table(const std::string& name, Shape shape) const;  // f32
   Value vector(const std::string& name, int64_t size, int64_t begin = 0, int64_t end = -1) const;  // f32
 
   // Layers: parameters "<name>.weight" and "<name>.bias".

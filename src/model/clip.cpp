@@ -1,0 +1,27 @@
+#include "model/clip.h"
+
+namespace danqing {
+
+static Value self_attention(const Build& b, Value x, const ClipConfig& c) {
+  const Value q = b.linear(x, "q_proj", c.width), k = b.linear(x, "k_proj", c.width), v = b.linear(x, "v_proj", c.width);
+  return b.linear(b.attention(q, k, v, c.heads, c.heads, true), "out_proj", c.width);
+}
+
+static Value layer(const Build& b, Value x, const ClipConfig& c) {
+  x = b.add(self_attention(b["self_attn"], b.layer_norm(x, "layer_norm1"), c), x);
+  const Value h = b.unary(b["mlp"].linear(b.layer_norm(x, "layer_norm2"), "fc1", c.hidden), c.activation);
+  return b.add(b["mlp"].linear(h, "fc2", c.width), x);
+}
+
+Value clip_text(const Build& root, Value ids, const ClipConfig& c, const ClipOutput& output) {
+  DANQING_CHECK(output.skip >= 1 && output.skip <= c.layers);
+  const Build b = root["text_model"];
+  const Build tables = b["embeddings"];
+  const Value tokens = b.embedding(ids, tables.matrix("token_embedding.weight", {c.vocabulary, c.width}));
+  const Value positions = tables.table("position_embedding.weight", {c.positions, c.width});
+  Value x = b.cast(b.add(tokens, positions), b.precision().activations);
+  for (int i = 0; i < c.layers - (output.skip - 1); ++i) x = layer(b["encoder.layers"][i], x, c);
+  return output.final_norm ? b.layer_norm(x, "final_layer_norm") : x;
+}
+
+}  // namespace danqing

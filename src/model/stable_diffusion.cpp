@@ -1,0 +1,52 @@
+#include "model/stable_diffusion.h"
+
+#include <algorithm>
+
+#include "graph/fuse.h"
+#include "model/clip.h"
+#include "model/unet.h"
+#include "model/vae.h"
+
+namespace danqing {
+
+std::vector<int64_t> tile_starts(int64_t size, int64_t tile) {
+  if (tile <= 0 || tile >= size) return {0};
+  const int64_t stride = std::max<int64_t>(1, tile - tile / 4);
+  const int64_t count = (size - tile + stride - 1) / stride + 1;
+  std::vector<int64_t> starts;
+  for (int64_t i = 0; i < count; ++i) starts.push_back(std::min(i * stride, size - tile));
+  return starts;
+}
+
+static Phase encode_text(const Model& m, const Canvas& canvas, Precision precision) {
+  Phase phase{"encode", "text", 1, {}};
+  const Build b = Build(phase.graph, precision)["text"];
+  const int64_t rows = canvas.prompts * (canvas.guided ? 2 : 1) * canvas.chunks;
+  const Value ids = b.input("ids", {DType::i32, {rows, m.text.positions}});
+  const Value states = clip_text(b, ids, m.text, {std::min(canvas.clip_skip, m.text.layers), true});
+  b.output("states", b.cast(states, DType::f32));
+  return phase;
+}
+
+Program stable_diffusion(const Model& m, const Canvas& canvas, Precision precision) {
+  const int64_t factor = m.vae.factor(), h = canvas.height / factor, w = canvas.width / factor;
+  Program program;
+  program.phases.push_back(encode_text(m, canvas, precision));
+  if (canvas.encoded_pictures)
+    program.phases.push_back({"encode_image", "vae_encoder", canvas.encoded_pictures,
+                              vae_encode(m.vae, {1, canvas.height, canvas.width, 3}, precision, "vae")});
+  const int64_t together = canvas.guided && !canvas.in_turn ? 2 : 1, halves = canvas.guided && canvas.in_turn ? 2 : 1;
+  const UnetBatch batch{h, w, canvas.images * together, canvas.prompts * together, halves,
+                        m.text.positions * canvas.chunks, canvas.evaluations};
+  UnetGraphs graphs = unet(m.unet, batch, precision, "unet");
+  program.phases.push_back({"prepare", "unet", 1, std::move(graphs.once)});
+  program.phases.push_back({"denoise", "unet", canvas.evaluations * halves, std::move(graphs.each)});
+  const int64_t th = canvas.tile ? std::min(canvas.tile, h) : h, tw = canvas.tile ? std::min(canvas.tile, w) : w;
+  const auto tiles = static_cast<int64_t>(tile_starts(h, canvas.tile).size() * tile_starts(w, canvas.tile).size());
+  program.phases.push_back(
+      {"decode", "vae_decoder", canvas.images * tiles, vae_decode(m.vae, {1, th, tw, m.vae.latent_channels}, precision, "vae")});
+  for (Phase& phase : program.phases) phase.graph = fuse(phase.graph);
+  return program;
+}
+
+}  // namespace danqing
