@@ -58,7 +58,20 @@ bool guarded(Session& s, Body body) {
   return true;
 }
 
+// libpng takes memory for a chunk by the length it claims: no chunk may claim more than the file has.
+void check_chunks(View bytes, const std::string& name) {
+  size_t at = 8;
+  while (bytes.size() - at >= 12) {
+    const uint32_t size = uint32_t{bytes[at]} << 24 | bytes[at + 1] << 16 | bytes[at + 2] << 8 | bytes[at + 3];
+    if (size > bytes.size() - at - 12) break;
+    if (std::memcmp(&bytes[at + 4], "IEND", 4) == 0) return;
+    at += size_t{12} + size;
+  }
+  broken(name, "broken PNG: the file ends early or a chunk claims more than it has");
+}
+
 void read_header(Session& s, View bytes, const std::string& name) {
+  check_chunks(bytes, name);
   s.input = bytes;
   png_set_read_fn(s.png, &s, Session::take);
   png_set_user_limits(s.png, 0x7fffffff, 0x7fffffff);  // check_size decides
