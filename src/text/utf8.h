@@ -1,0 +1,40 @@
+// UTF-8 and the few Unicode facts that tokenizers need. Hostile bytes are allowed everywhere: each byte that starts no
+// well-formed sequence (RFC 3629: no overlong forms, no surrogates, at most U+10FFFF) counts as one U+FFFD.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace danqing {
+
+inline constexpr char32_t kReplacement = 0xFFFD;
+
+// The code point at `position`, which must lie inside `text`; `position` moves behind it.
+char32_t next_code_point(std::string_view text, size_t& position);
+
+void append_utf8(std::string& text, char32_t code);  // surrogates and values above U+10FFFF become U+FFFD
+
+std::u32string to_utf32(std::string_view text);
+std::string to_utf8(std::u32string_view text);
+
+bool is_letter(char32_t code);  // general category L*
+bool is_number(char32_t code);  // general category N*
+bool is_space(char32_t code);   // property White_Space
+
+// Normalisation form C (UAX 15). Time n log n whatever the marks.
+std::u32string normalize_nfc(std::u32string_view text);
+
+// Lower case, code point by code point: of the full mapping only I with dot above becomes two.
+std::u32string lower_case(std::u32string_view text);
+
+std::u32string upper_case(std::u32string_view text);  // simple mapping
+
+// Lower case with a capital sigma at the end of a word as final sigma (Unicode 3.13, Final_Sigma), as Python has it.
+std::u32string lower_case_final_sigma(std::u32string_view text);
+
+// Compatibility decomposition (NFKD) of one code point.
+std::u32string compatibility_form(char32_t code);
+
+}  // namespace danqing
