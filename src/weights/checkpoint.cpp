@@ -48,6 +48,7 @@ Contents read_container(const File& file) {
   const bool plain = head.size() > 8 && length <= file.size() - 8 && head[8] == '{';
   if (!plain)
     if (const std::string kind = other_kind(head); !kind.empty()) fail_in(file, kind);
+  if (!plain && head.starts_with("GGUF")) return read_gguf(file);
   return read_safetensors(file);
 }
 

@@ -17,6 +17,7 @@ struct Contents {
 };
 
 Contents read_safetensors(const File& file);
+Contents read_gguf(const File& file);
 
 // The name in quotes, cut and without control characters, so that a hostile one cannot flood or garble a message.
 std::string in_quotes(std::string_view name);
