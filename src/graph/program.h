@@ -14,8 +14,16 @@ struct Phase {
   Graph graph;
 };
 
+// Host memory that a request needs besides: sampler's latents, decoded pictures. Counted like all else that grows with the work.
+struct HostBuffer {
+  std::string name;
+  Bytes bytes;
+  std::string first_phase, last_phase;
+};
+
 struct Program {
   std::vector<Phase> phases;
+  std::vector<HostBuffer> host;
   const Phase& phase(const std::string& name) const;
   bool has(const std::string& name) const;
 };

@@ -48,6 +48,6 @@ struct VaeConfig {
   bool operator==(const VaeConfig&) const = default;
 };
 
-enum class Prediction : uint8_t { epsilon, v, flow };
+enum class Parametrisation : uint8_t { epsilon, v, flow };
 
 }  // namespace danqing

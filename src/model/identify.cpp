@@ -68,10 +68,10 @@ void read_scheduler(const Checkpoint& c, Model& m) {
     m.scheduler = *text;
     const auto json = nlohmann::json::parse(*text, nullptr, false);
     const std::string kind = json.is_object() ? json.value("prediction_type", "") : "";
-    if (kind == "v_prediction") m.prediction = Prediction::v;
+    if (kind == "v_prediction") m.prediction = Parametrisation::v;
     if (json.is_object() && json.value("rescale_betas_zero_snr", false)) m.zero_terminal_snr = true;
   }
-  if (c.find("v_pred")) m.prediction = Prediction::v;  // marker tensors of checkpoints in the wild
+  if (c.find("v_pred")) m.prediction = Parametrisation::v;  // marker tensors of checkpoints in the wild
   if (c.find("ztsnr")) m.zero_terminal_snr = true;
 }
 

@@ -23,7 +23,7 @@ struct Model {
   ClipConfig text;
   UnetConfig unet;
   VaeConfig vae;
-  Prediction prediction = Prediction::epsilon;
+  Parametrisation prediction = Parametrisation::epsilon;
   bool zero_terminal_snr = false;
   std::string scheduler;  // scheduler_config.json of a folder or the file's own, else empty
   Defaults defaults;

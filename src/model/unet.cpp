@@ -14,7 +14,7 @@ class Writer {
     embed_time();
     context_ = once_.cast(once_.input("context", {DType::f32, {batch_.halves * batch_.contexts, batch_.tokens, config_.context}}),
                           once_.precision().activations);
-    Value x = each_.input("latent", {DType::f32, {batch_.images, batch_.height, batch_.width, config_.in_channels}});
+    Value x = each_.input("noisy", {DType::f32, {batch_.images, batch_.height, batch_.width, config_.in_channels}});
     x = each_.conv(each_.cast(x, each_.precision().activations), "input_blocks.0.0", config_.model_channels(), 3);
     skips_.push_back(x);
     x = down(x);

@@ -52,7 +52,7 @@ Graph vae_decode(const VaeConfig& c, Shape latent, Precision precision, const st
 Graph vae_encode(const VaeConfig& c, Shape picture, Precision precision, const std::string& scope) {
   Graph graph;
   const Build root = Build(graph, precision)[scope], b = root["encoder"];
-  Value x = root.cast(root.input("picture", {DType::f32, picture}), precision.activations);
+  Value x = root.cast(root.input("original", {DType::f32, picture}), precision.activations);
   x = b.conv(x, "conv_in", c.channels.front(), 3);
   for (size_t l = 0; l < c.channels.size(); ++l) {
     const Build level = b["down"][static_cast<int>(l)];
