@@ -13,47 +13,6 @@ constexpr size_t kMaxOpen = 512;  // of each kind of bracket
 constexpr double kBracketWeight = 1.1;
 constexpr std::string_view kBreak = "BREAK";
 
-bool is_word(char32_t code) { return code == '_' || is_letter(code) || is_number(code); }
-
-size_t skip_spaces(std::string_view text, size_t at) {
-  while (at < text.size()) {
-    size_t next = at;
-    if (!is_space(next_code_point(text, next))) break;
-    at = next;
-  }
-  return at;
-}
-
-// Start of the code point that ends before `at`. Bytes that are no UTF-8 count one by one.
-size_t step_back(std::string_view text, size_t at) {
-  for (size_t length = std::min<size_t>(4, at); length > 1; --length) {
-    size_t next = at - length;
-    next_code_point(text, next);
-    if (next == at) return at - length;
-  }
-  return at - 1;
-}
-
-size_t trim_spaces(std::string_view text, size_t end, size_t begin) {
-  while (end > begin) {
-    size_t start = step_back(text, end), next = start;
-    if (!is_space(next_code_point(text, next))) break;
-    end = start;
-  }
-  return end;
-}
-
-// The next BREAK that stands as a word, npos if none.
-size_t find_break(std::string_view text, size_t from) {
-  for (size_t at = text.find(kBreak, from); at != text.npos; at = text.find(kBreak, at + 1)) {
-    size_t before = at > 0 ? step_back(text, at) : 0, after = at + kBreak.size();
-    const bool opens = at == 0 || !is_word(next_code_point(text, before));
-    const bool closes = after == text.size() || !is_word(next_code_point(text, after));
-    if (opens && closes) return at;
-  }
-  return text.npos;
-}
-
 // Collects the pieces; brackets still open are the places where they began. Weights lie apart from the texts, and text
 // with no bracket between is one piece at once: a bracket passes over all pieces behind it, and hostile texts have
 // many.
@@ -62,8 +21,8 @@ class Pieces {
   // Plain text, cut at every BREAK.
   void add_text(std::string_view text) {
     size_t begin = 0;
-    for (size_t at = find_break(text, 0); at != text.npos; at = find_break(text, begin)) {
-      add(text.substr(begin, trim_spaces(text, at, begin) - begin));
+    for (size_t at = find_word(text, kBreak, 0); at != text.npos; at = find_word(text, kBreak, begin)) {
+      add(text.substr(begin, trim_spaces(text, begin, at) - begin));
       breaks_.push_back(texts_.size());
       texts_.emplace_back(kBreak);
       weights_.push_back(1);

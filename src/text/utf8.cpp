@@ -15,6 +15,18 @@ bool is_continuation(std::string_view text, size_t at) {
   return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
 }
 
+bool is_word(char32_t code) { return code == '_' || is_letter(code) || is_number(code); }
+
+// Start of the code point that ends before `at`. Bytes that are no UTF-8 count one by one.
+size_t step_back(std::string_view text, size_t at) {
+  for (size_t length = std::min<size_t>(4, at); length > 1; --length) {
+    size_t next = at - length;
+    next_code_point(text, next);
+    if (next == at) return at - length;
+  }
+  return at - 1;
+}
+
 void append_decomposed(std::u32string& out, char32_t code, int options) {
   utf8proc_int32_t parts[32];
   int boundary = 0;
@@ -129,6 +141,34 @@ bool is_space(char32_t code) {
   return (code >= 0x09 && code <= 0x0D) || code == 0x20 || code == 0x85 || code == 0xA0 || code == 0x1680 ||
          (code >= 0x2000 && code <= 0x200A) || code == 0x2028 || code == 0x2029 || code == 0x202F || code == 0x205F ||
          code == 0x3000;
+}
+
+size_t skip_spaces(std::string_view text, size_t at) {
+  while (at < text.size()) {
+    size_t next = at;
+    if (!is_space(next_code_point(text, next))) break;
+    at = next;
+  }
+  return at;
+}
+
+size_t trim_spaces(std::string_view text, size_t begin, size_t end) {
+  while (end > begin) {
+    size_t start = step_back(text, end), next = start;
+    if (!is_space(next_code_point(text, next))) break;
+    end = start;
+  }
+  return end;
+}
+
+size_t find_word(std::string_view text, std::string_view word, size_t from) {
+  for (size_t at = text.find(word, from); at != text.npos; at = text.find(word, at + 1)) {
+    size_t before = at > 0 ? step_back(text, at) : 0, after = at + word.size();
+    const bool opens = at == 0 || !is_word(next_code_point(text, before));
+    const bool closes = after == text.size() || !is_word(next_code_point(text, after));
+    if (opens && closes) return at;
+  }
+  return text.npos;
 }
 
 std::u32string normalize_nfc(std::u32string_view text) {

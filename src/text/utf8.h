@@ -23,6 +23,15 @@ bool is_letter(char32_t code);  // general category L*
 bool is_number(char32_t code);  // general category N*
 bool is_space(char32_t code);   // property White_Space
 
+// The first place from `at` on that is no white space.
+size_t skip_spaces(std::string_view text, size_t at);
+
+// `end` moved back over the white space in front of it, at most to `begin`.
+size_t trim_spaces(std::string_view text, size_t begin, size_t end);
+
+// The next `word` from `from` on with no letter, number or `_` on either side; npos: none.
+size_t find_word(std::string_view text, std::string_view word, size_t from);
+
 // Normalisation form C (UAX 15). Time n log n whatever the marks.
 std::u32string normalize_nfc(std::u32string_view text);
 
