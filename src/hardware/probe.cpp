@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <omp.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,65 +24,75 @@ double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// The best of runs of `work` (which returns an amount) until the time is up, at least two.
-template <class Work>
-double best_rate(double seconds, Work work) {
-  double best = 0;
-  const double end = seconds_now() + seconds;
-  for (int run = 0; run < 2 || seconds_now() < end; ++run) {
-    const double start = seconds_now();
-    const double amount = work();
-    best = std::max(best, amount / std::max(1e-9, seconds_now() - start));
-  }
-  return best;
+double cpu_seconds_of_thread() {
+  timespec t{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
 }
 
-// All threads in the loop at once: clocks and shared units are then as in real work.
-double multiply_add_rate(int threads, double seconds, int64_t rounds) {
-  return best_rate(seconds, [&] {
-    double flops = 0;
-#pragma omp parallel for num_threads(threads) schedule(static, 1) reduction(+ : flops)
+// Amounts a second over all threads, each by its own CPU time, which a busy machine does not lower: of the best run for
+// arithmetic, of the middle run for memory, where a run that finds the others waiting is too fast.
+struct Rate {
+  double best = 0, middle = 0;
+};
+
+// work(thread, run) returns the amount done; all threads work at once, as they will in earnest.
+template <class Work>
+Rate measure(int threads, double seconds, Work work) {
+  std::vector<double> rates;
+  const double end = seconds_now() + seconds;
+  while (rates.size() < 3 || seconds_now() < end) {
+    const int run = int(rates.size());
+    double rate = 0;
+#pragma omp parallel for num_threads(threads) schedule(static, 1) reduction(+ : rate)
     for (int t = 0; t < threads; ++t) {
-      float kept = 0;
-      flops += peak::multiply_adds(rounds, kept);
-      if (kept == 0) flops = 0;
+      const double before = cpu_seconds_of_thread();
+      const double done = work(t, run);
+      rate += done / std::max(1e-9, cpu_seconds_of_thread() - before);
     }
-    return flops;
-  });
+    rates.push_back(rate);
+  }
+  std::sort(rates.begin(), rates.end());
+  return {rates.back(), rates[rates.size() / 2]};
+}
+
+double multiply_add_rate(int threads, double seconds) {
+  constexpr int64_t kRounds = 200'000;
+  return measure(threads, seconds,
+                 [](int, int) {
+                   float kept = 0;
+                   const double flops = peak::multiply_adds(kRounds, kept);
+                   return kept > 0 ? flops : 0;
+                 })
+      .cpu;
 }
 
 struct MemoryRates {
-  double read = 0, copy = 0;  // bytes/s; a copied byte counts twice, once read and once written
+  Rate read, copy;  // bytes/s; a copied byte counts twice, once read and once written
 };
 
-// Each thread its own part, touched first by itself so that it lies in that thread's memory node.
+// Runs walk through `size` bytes piece by piece, so a piece has left the caches when its turn comes again. Each thread
+// has its own part, touched first by itself so that it lies in that thread's memory node.
 MemoryRates memory_rates(int threads, Bytes size, double seconds) {
-  constexpr size_t kBlock = 512;  // words, as sum_words wants
-  const size_t words = std::max<size_t>(kBlock, size_t(size.value) / 8 / threads / kBlock * kBlock);
-  const size_t bytes = words * 8;
+  constexpr size_t kPiece = size_t{4} << 20, kPieceWords = kPiece / 8;
+  const size_t pieces = std::max<size_t>(2, size_t(size.value) / threads / kPiece);
   struct Free {
     void operator()(uint64_t* p) const { ::operator delete[](p, std::align_val_t(64)); }
   };
-  // Left untouched here, so pages come from the thread that uses them.
-  const std::unique_ptr<uint64_t[], Free> buffer(new (std::align_val_t(64)) uint64_t[words * threads]);
-  auto part = [&](int t) { return buffer.get() + words * t; };
-  auto on_all = [&](auto work) {
+  const std::unique_ptr<uint64_t[], Free> buffer(new (std::align_val_t(64)) uint64_t[kPieceWords * pieces * threads]);
+  auto piece = [&](int t, size_t i) { return buffer.get() + (size_t(t) * pieces + i % pieces) * kPieceWords; };
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
-    for (int t = 0; t < threads; ++t) work(t);
-    return double(bytes) * threads;
-  };
-  on_all([&](int t) { std::memset(part(t), t + 1, bytes); });
-  std::vector<uint64_t> sums(size_t(threads) * 8);  // a cache line a thread
+  for (int t = 0; t < threads; ++t) std::memset(piece(t, 0), t + 1, kPiece * pieces);
+
   MemoryRates out;
-  out.read =
-      best_rate(seconds / 2, [&] { return on_all([&](int t) { sums[t * 8] += peak::sum_words(part(t), words); }); });
-  const size_t half = words / 2;
-  out.copy =
-      best_rate(seconds / 2, [&] { return on_all([&](int t) { std::memcpy(part(t) + half, part(t), half * 8); }); });
-  // Something must depend on the sums, or the loops could go.
-  uint64_t total = 0;
-  for (uint64_t s : sums) total += s;
-  if (total == 0) out.read = 0;
+  out.read = measure(threads, seconds / 2, [&](int t, int run) {
+    return peak::sum_words(piece(t, size_t(run)), kPieceWords) ? double(kPiece) : 0;
+  });
+  out.copy = measure(threads, seconds / 2, [&](int t, int run) {
+    uint64_t* words = piece(t, size_t(run));
+    std::memcpy(words + kPieceWords / 2, words, kPiece / 2);
+    return double(kPiece);
+  });
   return out;
 }
 
@@ -126,11 +137,12 @@ Machine probe(const Host& host, const ProbeOptions& options) {
   Machine m = described(host, options.threads);
   const std::string with = " with " + std::to_string(m.threads) + " threads";
   const double share = options.seconds / (2 + host.isa.bf16_products() + host.isa.int8_products());
-  m.roofs.f32 = FlopsPerSecond(multiply_add_rate(m.threads, share, 2'000'000));
+  m.roofs.f32 = FlopsPerSecond(multiply_add_rate(m.threads, share));
   m.sources["roof_f32"] = "measured: multiply-adds in " + peak::instruction_set() + " registers" + with;
   const MemoryRates memory = memory_rates(m.threads, buffer_size(host, Bytes(256 * kMiB)), share);
-  m.bandwidth = BytesPerSecond(memory.read);
-  m.sources["bandwidth"] = "measured: reading" + with + "; copying moves " + to_string(BytesPerSecond(memory.copy));
+  m.bandwidth = BytesPerSecond(memory.read.middle);
+  m.sources["bandwidth"] =
+      "measured: reading" + with + "; copying moves " + to_string(BytesPerSecond(memory.copy.middle));
   constexpr int kSize = 2048;  // rows and columns of the products
   // oneDNN takes the thread count of OpenMP.
   const int before = omp_get_max_threads();
@@ -150,10 +162,10 @@ Machine probe(const Host& host, const ProbeOptions& options) {
 
 Machine estimate(const Host& host, int threads) {
   Machine m = described(host, threads);
-  // Some milliseconds each; a cold clock makes them low rather than high.
-  m.roofs.f32 = FlopsPerSecond(multiply_add_rate(m.threads, 0.01, 100'000));
+  // Some milliseconds each, by CPU time: there is no waiting for a quiet moment.
+  m.roofs.f32 = FlopsPerSecond(multiply_add_rate(m.threads, 0.01));
   m.sources["roof_f32"] = "estimate: multiply-adds for 10 ms; a probe would measure it";
-  m.bandwidth = BytesPerSecond(memory_rates(m.threads, Bytes(16 * kMiB), 0.01).read);
+  m.bandwidth = BytesPerSecond(memory_rates(m.threads, Bytes(16 * kMiB), 0.01).read.middle);
   m.sources["bandwidth"] = "estimate: reading 16 MiB, partly from the caches; a probe would measure it";
   const std::string guess = "estimate: a multiple of f32; a probe would measure it";
   const Isa& isa = host.isa;
