@@ -48,7 +48,12 @@ Contents read_container(const File& file) {
   const bool plain = head.size() > 8 && length <= file.size() - 8 && head[8] == '{';
   if (!plain)
     if (const std::string kind = other_kind(head); !kind.empty()) fail_in(file, kind);
+  constexpr std::string_view kLegacyMagic("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e", 15);
   if (!plain && head.starts_with("GGUF")) return read_gguf(file);
+  if (!plain && head.starts_with("PK\3\4")) return read_zip_checkpoint(file);
+  if (!plain && head.starts_with(kLegacyMagic)) return read_legacy_checkpoint(file);
+  if (!plain && head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5)
+    fail_in(file, "is a plain Python pickle, not a torch checkpoint");
   return read_safetensors(file);
 }
 

@@ -1,16 +1,43 @@
 #include "weights/container.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "base/error.h"
 
 namespace danqing {
 
+namespace {
+
+// The length of the UTF-8 sequence at the front, 0 where there is none.
+size_t sequence(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const size_t length = byte(0) < 0x80                      ? 1
+                        : byte(0) >= 0xc2 && byte(0) < 0xe0 ? 2
+                        : (byte(0) & 0xf0) == 0xe0          ? 3
+                        : byte(0) >= 0xf0 && byte(0) < 0xf5 ? 4
+                                                            : 0;
+  if (length > text.size()) return 0;
+  for (size_t i = 1; i < length; ++i)
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  return length;
+}
+
+}  // namespace
+
 std::string in_quotes(std::string_view name) {
   constexpr size_t kMost = 160;
   std::string out = "\"";
-  for (char c : name.substr(0, kMost)) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-  return out + (name.size() > kMost ? "...\"" : "\"");
+  while (!name.empty() && out.size() < kMost) {
+    const size_t length = sequence(name);
+    const bool control = length == 1 && (static_cast<unsigned char>(name[0]) < 0x20 || name[0] == 0x7f);
+    if (length == 0 || control)
+      out += '?';
+    else
+      out += name.substr(0, length);
+    name.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return out + (name.empty() ? "\"" : "...\"");
 }
 
 void fail_in(const File& file, const std::string& why) { throw Error(Fault::file, file.path().string() + ": " + why); }

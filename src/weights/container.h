@@ -18,8 +18,11 @@ struct Contents {
 
 Contents read_safetensors(const File& file);
 Contents read_gguf(const File& file);
+Contents read_zip_checkpoint(const File& file);     // torch.save since 1.6
+Contents read_legacy_checkpoint(const File& file);  // torch.save before: a stream of pickles
 
-// The name in quotes, cut and without control characters, so that a hostile one cannot flood or garble a message.
+// The name in quotes, cut, valid UTF-8 and without control characters, so that a hostile one cannot flood or garble a
+// message.
 std::string in_quotes(std::string_view name);
 
 [[noreturn]] void fail_in(const File& file, const std::string& why);
