@@ -64,7 +64,7 @@ double multiply_add_rate(int threads, double seconds) {
                    const double flops = peak::multiply_adds(kRounds, kept);
                    return kept > 0 ? flops : 0;
                  })
-      .cpu;
+      .best;
 }
 
 struct MemoryRates {
