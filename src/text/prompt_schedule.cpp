@@ -59,8 +59,9 @@ void append_flat(Nodes& nodes, Bracket&& bracket) {
   }
 }
 
-// The node of a closed square bracket with separators; nothing if its last part is no number where one must be.
-std::optional<Node> group(Bracket&& bracket) {
+// The node of a closed square bracket with separators; nothing, and the bracket as it was, if its last part is no
+// number where one must be.
+std::optional<Node> group(Bracket& bracket) {
   if (bracket.separator == '|') return Node{Node::Kind::alternate, {}, std::move(bracket.parts)};
   const Nodes& last = bracket.parts.back();
   if (last.size() != 1 || last[0].kind != Node::Kind::text) return std::nullopt;
@@ -133,8 +134,7 @@ class Reader {
       append(here(), std::string_view(&sign, 1));
       return true;
     }
-    Bracket copy = bracket;
-    auto node = group(std::move(copy));
+    auto node = group(bracket);
     if (!node) return false;
     open_.pop_back();
     here().push_back(std::move(*node));
@@ -168,29 +168,53 @@ int last_step(const Node& edit, const PromptSteps& steps) {
   return static_cast<int>(std::clamp<double>(when, -1, steps.steps));
 }
 
-void collect_steps(const Nodes& nodes, const PromptSteps& steps, std::set<int>& ends) {
+// The steps at which the text may change.
+struct Changes {
+  std::set<int> ends;
+  bool every = false;
+};
+
+void collect(const Nodes& nodes, const PromptSteps& steps, Changes& changes) {
   for (const Node& node : nodes) {
-    if (node.kind == Node::Kind::alternate) {
-      for (int step = 1; step <= steps.steps; ++step) ends.insert(ends.end(), step);
-    }
+    if (node.kind == Node::Kind::alternate) changes.every = true;
     if (node.kind == Node::Kind::edit) {
-      if (const int last = last_step(node, steps); last >= 1) ends.insert(last);
+      if (const int last = last_step(node, steps); last >= 1) changes.ends.insert(last);
     }
-    for (const Nodes& part : node.parts) collect_steps(part, steps, ends);
+    for (const Nodes& part : node.parts) collect(part, steps, changes);
   }
 }
 
-void write(const Nodes& nodes, const PromptSteps& steps, int step, std::string& out) {
-  for (const Node& node : nodes) {
-    if (node.kind == Node::Kind::text) {
-      out += node.text;
-    } else if (node.kind == Node::Kind::edit) {
-      write(node.parts[step <= last_step(node, steps) ? 0 : 1], steps, step, out);
-    } else {
-      write(node.parts[static_cast<size_t>(step - 1) % node.parts.size()], steps, step, out);
+// Writes the text of each stretch; counts what that takes, nodes visited for no text included.
+class Writer {
+ public:
+  Writer(const PromptSteps& steps, size_t text_bytes) : steps_(steps), text_bytes_(text_bytes) {}
+
+  void write(const Nodes& nodes, int step, std::string& out) {
+    for (const Node& node : nodes) {
+      count(sizeof(Node) + node.text.size());
+      if (node.kind == Node::Kind::text) {
+        out += node.text;
+      } else if (node.kind == Node::Kind::edit) {
+        write(node.parts[step <= last_step(node, steps_) ? 0 : 1], step, out);
+      } else {
+        write(node.parts[static_cast<size_t>(step - 1) % node.parts.size()], step, out);
+      }
     }
   }
-}
+
+  void count(size_t bytes) {
+    taken_ += bytes;
+    if (taken_ > kMaxTextBytes) {
+      throw Error(Fault::request, "prompt: written out for " + std::to_string(steps_.steps) +
+                                      " steps it takes more than 64 MiB, its own size is " +
+                                      std::to_string(text_bytes_) + " bytes");
+    }
+  }
+
+ private:
+  PromptSteps steps_;
+  size_t text_bytes_, taken_ = 0;
+};
 
 // Weight behind the last colon of a part of AND.
 WeightedPrompt weighted_part(std::string_view part) {
@@ -215,21 +239,21 @@ std::vector<ScheduledPrompt> schedule_prompt(std::string_view text, const Prompt
   }
   const auto tree = Reader().read(text);
   if (!tree) return {{steps.steps, std::string(text)}};
-  std::set<int> ends = {steps.steps};
-  collect_steps(*tree, steps, ends);
+  Changes changes;
+  collect(*tree, steps, changes);
+  Writer writer(steps, text.size());
   std::vector<ScheduledPrompt> schedule;
-  size_t bytes = 0;
-  for (int step : ends) {
-    ScheduledPrompt stretch{step, {}};
-    write(*tree, steps, step, stretch.text);
-    bytes += stretch.text.size() + sizeof(stretch);
-    if (bytes > kMaxTextBytes) {
-      throw Error(Fault::request, "prompt: written out for " + std::to_string(steps.steps) +
-                                      " steps it takes more than 64 MiB, its own size is " +
-                                      std::to_string(text.size()) + " bytes");
-    }
-    schedule.push_back(std::move(stretch));
+  const auto add = [&](int last) {
+    writer.count(sizeof(ScheduledPrompt));
+    schedule.push_back({last, {}});
+    writer.write(*tree, last, schedule.back().text);
+  };
+  if (changes.every) {
+    for (int step = 1; step <= steps.steps; ++step) add(step);
+    return schedule;
   }
+  changes.ends.insert(steps.steps);
+  for (int step : changes.ends) add(step);
   return schedule;
 }
 

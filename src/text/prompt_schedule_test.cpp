@@ -58,6 +58,9 @@ TEST(PromptSchedule, BoundsHostileTexts) {
   for (int i = 0; i < 200; ++i) nested += ":1]";
   EXPECT_EQ(schedule_prompt(nested, {10}).size(), 2u);
   EXPECT_THROW(schedule_prompt("[a|b]" + std::string(1000000, 'x'), {1000}), Error);
+  std::string empty;
+  for (int i = 0; i < 300000; ++i) empty += "[|]";
+  EXPECT_THROW(schedule_prompt(empty, {1000}), Error);
   EXPECT_THROW(schedule_prompt("a", {0}), Error);
   EXPECT_EQ(schedule_prompt("[a:b:99999999999999999999]", {10}).size(), 1u);
 }

@@ -57,12 +57,15 @@ T5Tokenizer::T5Tokenizer(const std::filesystem::path& data) {
     map_ = CharacterMap(decode_base64(normalizer.at("precompiled_charsmap").get_ref<const std::string&>()));
     const auto& vocabulary = json.at("model").at("vocab");
     double least = std::numeric_limits<double>::max();
-    pieces_.reserve(vocabulary.size());
+    pieces_.reserve(vocabulary.size() * 3);
+    int32_t id = 0;
     for (const auto& entry : vocabulary) {
       const std::string& piece = entry.at(0).get_ref<const std::string&>();
       const double score = entry.at(1);
-      pieces_.emplace(piece, Piece{static_cast<int32_t>(pieces_.size()), score});
-      longest_piece_ = std::max(longest_piece_, piece.size());
+      pieces_[piece] = {id++, score};
+      for (size_t end = piece.empty() ? 0 : step_back(piece, piece.size()); end > 0; end = step_back(piece, end)) {
+        if (!pieces_.try_emplace(piece.substr(0, end)).second) break;  // then the shorter ones are there as well
+      }
       least = std::min(least, score);
     }
     unknown_score_ = least - kUnknownPenalty;
@@ -99,9 +102,11 @@ void T5Tokenizer::encode_word(std::string_view word, std::vector<int32_t>& ids) 
     const size_t next = end;
     bool single = false;
     key.clear();
-    for (size_t from = begin; key.size() + (end - from) <= longest_piece_;) {
+    for (size_t from = begin;;) {
       key.append(word, from, end - from);
-      if (const auto found = pieces_.find(key); found != pieces_.end()) {
+      const auto found = pieces_.find(key);
+      if (found == pieces_.end()) break;
+      if (found->second.id >= 0) {
         offer(begin, end, found->second.score, found->second.id);
         single |= end == next;
       }

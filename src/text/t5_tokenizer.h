@@ -43,9 +43,10 @@ class T5Tokenizer {
   std::vector<int32_t> encode(std::string_view text) const;
 
  private:
+  // Every beginning of a piece is there too, so that a search ends early: id -1.
   struct Piece {
-    int32_t id;
-    double score;
+    int32_t id = -1;
+    double score = 0;
   };
   std::string normalize(std::string_view text, bool first) const;
   void encode_word(std::string_view word, std::vector<int32_t>& ids) const;
@@ -53,7 +54,6 @@ class T5Tokenizer {
   CharacterMap map_;
   std::unordered_map<std::string, Piece> pieces_;
   std::vector<std::pair<std::string, int32_t>> markers_;  // all begin with `<`
-  size_t longest_piece_ = 0;                              // bytes
   double unknown_score_ = 0;
 };
 

@@ -7,6 +7,7 @@
 #include "text/chunks.h"
 #include "text/prompt_schedule.h"
 #include "text/qwen_tokenizer.h"
+#include "text/t5_tokenizer.h"
 
 using namespace danqing;
 
@@ -30,6 +31,7 @@ void check(const PromptChunks& prompt) {
 void read_all(std::string_view text, ClipCleaning cleaning) {
   static const ClipTokenizer clip(data_folder());
   static const QwenTokenizer qwen(data_folder());
+  static const T5Tokenizer t5(data_folder());
   check(chunk_truncated(clip, text, cleaning, kPadZero));
   check(chunk_comfyui(clip, parse_comfyui(text), cleaning, kPadEnd));
   for (const WeightedPrompt& part : split_and(text)) {
@@ -38,6 +40,7 @@ void read_all(std::string_view text, ClipCleaning cleaning) {
     }
   }
   for (int32_t id : encode_qwen_chat(qwen, text).ids) DANQING_CHECK(id >= 0 && id < 151669);
+  for (int32_t id : t5.encode(text)) DANQING_CHECK(id >= 0 && id < 32100);
 }
 
 }  // namespace

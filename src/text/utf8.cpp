@@ -17,16 +17,6 @@ bool is_continuation(std::string_view text, size_t at) {
 
 bool is_word(char32_t code) { return code == '_' || is_letter(code) || is_number(code); }
 
-// Start of the code point that ends before `at`. Bytes that are no UTF-8 count one by one.
-size_t step_back(std::string_view text, size_t at) {
-  for (size_t length = std::min<size_t>(4, at); length > 1; --length) {
-    size_t next = at - length;
-    next_code_point(text, next);
-    if (next == at) return at - length;
-  }
-  return at - 1;
-}
-
 void append_decomposed(std::u32string& out, char32_t code, int options) {
   utf8proc_int32_t parts[32];
   int boundary = 0;
@@ -96,6 +86,15 @@ char32_t next_code_point(std::string_view text, size_t& position) {
   if (code < least || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) return kReplacement;
   position = start + more + 1;
   return code;
+}
+
+size_t step_back(std::string_view text, size_t at) {
+  for (size_t length = std::min<size_t>(4, at); length > 1; --length) {
+    size_t next = at - length;
+    next_code_point(text, next);
+    if (next == at) return at - length;
+  }
+  return at - 1;
 }
 
 void append_utf8(std::string& text, char32_t code) {

@@ -14,6 +14,9 @@ inline constexpr char32_t kReplacement = 0xFFFD;
 // The code point at `position`, which must lie inside `text`; `position` moves behind it.
 char32_t next_code_point(std::string_view text, size_t& position);
 
+// Start of the code point that ends before `at` > 0. Bytes that are no UTF-8 count one by one.
+size_t step_back(std::string_view text, size_t at);
+
 void append_utf8(std::string& text, char32_t code);  // surrogates and values above U+10FFFF become U+FFFD
 
 std::u32string to_utf32(std::string_view text);
