@@ -87,7 +87,9 @@ Levels::Levels(const Training& training, Convention convention) : training_(trai
       sigmas_[i] = convention == Convention::comfyui ? std::sqrt((1 - shares[i]) / shares[i]) : std::sqrt((1 - a) / a);
     }
   }
-  for (double s : sigmas_) logs_.push_back(std::log(s));
+  // diffusers keeps the logarithms in float; it truncates some timesteps, so the last bit shows.
+  const bool round = convention == Convention::diffusers;
+  for (double s : sigmas_) logs_.push_back(round ? std::log(static_cast<float>(s)) : std::log(s));
 }
 
 double Levels::time(double sigma) const {

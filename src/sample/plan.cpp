@@ -69,11 +69,13 @@ Layout flow_layout(const SamplerConfig& c, const Levels& levels) {
   Layout out;
   if (!c.sigmas.empty()) {
     out.sigmas.assign(c.sigmas.begin(), c.sigmas.end() - 1);
-  } else if (ends && c.sampler->grid != Grid::ends_from_one) {
-    for (int i = 0; i < n; ++i) out.sigmas.push_back(0.999 * (n - i) / n);
   } else if (ends) {
+    const bool from_one = c.sampler->grid == Grid::ends_from_one;
     out.sigmas = linspace(1, 0.001, n + 1);
+    if (!from_one) std::reverse(out.sigmas.begin(), out.sigmas.end());
     out.sigmas.pop_back();
+    if (!from_one)  // what the others lack to one
+      for (double& s : out.sigmas) s = 1 - s;
   } else if (c.linspace_sigmas) {
     out.sigmas = linspace(1, 1.0 / n, n);
   } else {
@@ -105,7 +107,9 @@ Layout discrete_layout(const SamplerConfig& c, const Levels& levels) {
   }
   out.times = c.timesteps.empty() ? spaced_times(c, c.training.count) : c.timesteps;
   for (double t : out.times) out.sigmas.push_back(levels.sigma_linear(t));
-  if (respace(c, ends ? levels.max() : out.sigmas.front(), ends ? levels.min() : out.sigmas.back(), out.sigmas)) {
+  const bool respaced =
+      respace(c, ends ? levels.max() : out.sigmas.front(), ends ? levels.min() : out.sigmas.back(), out.sigmas);
+  if (respaced) {
     const bool karras = c.schedule == Schedule::karras || c.lu_lambdas;
     for (size_t i = 0; i < out.times.size(); ++i) {
       const double t = levels.time(out.sigmas[i]);
@@ -114,18 +118,15 @@ Layout discrete_layout(const SamplerConfig& c, const Levels& levels) {
     }
   }
   const bool at_min = c.end_at_min.value_or(c.sampler->grid == Grid::ends_at_min);
-  out.sigmas.push_back(at_min ? levels.min() : 0);
+  out.sigmas.push_back(!at_min ? 0 : respaced ? out.sigmas.back() : levels.min());
   return out;
 }
 
 // DDIM and PNDM: a step from time t ends at t - 1000 / n, whatever the next step's time is.
-std::vector<Leg> ddim_legs(const Plan& p, Values times) {
+std::vector<Leg> ddim_legs(const RunPlan& p, Values times) {
   const int n = p.config.steps, stride = p.config.training.count / n;
   const bool plms = p.config.sampler->grid == Grid::plms;
-  if (plms && n > 1)
-    times.insert(times.begin() + 1, times[1]);
-  else if (plms)
-    times.push_back(times[0]);
+  if (plms && times.size() > 1) times.insert(times.begin() + 1, times[1]);
   times.erase(times.begin(),
               times.begin() + std::min<int>(steps_left_out(p.config, n), static_cast<int>(times.size())));
   if (steps_left_out(p.config, n) == n) times.clear();
@@ -142,7 +143,7 @@ std::vector<Leg> ddim_legs(const Plan& p, Values times) {
   return legs;
 }
 
-std::vector<Leg> diffusers_legs(const Plan& p) {
+std::vector<Leg> diffusers_legs(const RunPlan& p) {
   const SamplerConfig& c = p.config;
   const bool own = c.schedule == Schedule::automatic && c.sigmas.empty() && !p.levels.flow();
   if (own && (c.sampler->grid == Grid::ddim || c.sampler->grid == Grid::plms))
@@ -220,6 +221,12 @@ void check(const SamplerConfig& c) {
   need(c.training.prediction != Prediction::flow || !info(c.schedule).discrete_only,
        "schedule \"" + std::string(info(c.schedule).name) +
            "\" is made for SD 1.5 and SDXL; a flow model has no such levels");
+  need(c.steps_offset >= 0 && c.steps_offset <= c.training.count,
+       "steps_offset: " + std::to_string(c.steps_offset) + " asked for, 0 to the count of levels are possible");
+  const double mu = c.dynamic_mu.value_or(1);
+  need(mu <= 20 && (c.dynamic_linear ? mu > 0 : mu >= -20),
+       "dynamic shift: mu is " + std::to_string(mu) + ", wanted -20 to 20, and more than 0 for the linear kind");
+  need(std::isfinite(c.options.s_noise), "s_noise is not a finite number");
   const double eta = c.options.eta.value_or(0);
   need(eta >= 0 && eta <= 1, "eta: " + std::to_string(eta) + " asked for, it lies between 0 and 1");
   const int order = c.options.order.value_or(1);
@@ -242,7 +249,7 @@ const SamplerConfig& checked(const SamplerConfig& c) {
 
 }  // namespace
 
-Plan::Plan(const SamplerConfig& wanted)
+RunPlan::RunPlan(const SamplerConfig& wanted)
     : config(checked(wanted)), levels(config.training, config.convention), space(space_of(config)) {
   if (!config.timesteps.empty()) config.steps = static_cast<int>(config.timesteps.size());
   if (!config.sigmas.empty()) config.steps = static_cast<int>(config.sigmas.size()) - 1;
@@ -257,7 +264,10 @@ Plan::Plan(const SamplerConfig& wanted)
   if (legs.empty()) return;
   const Level& first = legs.front().from;
   start_scale = first.sigma;
-  if (levels.flow()) return;
+  if (levels.flow()) {
+    if (config.convention == Convention::diffusers) start_scale = 1;  // even where the first sigma is a little less
+    return;
+  }
   const double full = space == Space::share ? 1 : std::sqrt(1 + first.s * first.s);  // as if there were no image at all
   if (config.convention == Convention::comfyui && std::abs(first.s - levels.max()) < 1e-5 * levels.max())
     start_scale = full;
@@ -265,11 +275,11 @@ Plan::Plan(const SamplerConfig& wanted)
     start_scale = full;
 }
 
-Level Plan::level(double s) const {
+Level RunPlan::level(double s) const {
   return level(s, config.convention == Convention::comfyui ? levels.nearest(s) : levels.time(s));
 }
 
-Level Plan::level(double s, double time) const {
+Level RunPlan::level(double s, double time) const {
   Level l{.time = time, .s = s, .sigma = s};
   const Prediction p = levels.training().prediction;
   if (p == Prediction::flow) {

@@ -1,5 +1,6 @@
 #include "sample/quantile.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace danqing {
@@ -20,11 +21,12 @@ double fraction(double x, double a, double b) {
   return h;
 }
 
-double share_below(double x, double a, double b) {
+double log_beta(double a, double b) { return std::lgamma(a) + std::lgamma(b) - std::lgamma(a + b); }
+
+double share_below(double x, double a, double b, double log_b) {
   if (x <= 0) return 0;
   if (x >= 1) return 1;
-  const double front =
-      std::exp(a * std::log(x) + b * std::log1p(-x) + std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b));
+  const double front = std::exp(a * std::log(x) + b * std::log1p(-x) - log_b);
   return x < (a + 1) / (a + b + 2) ? front * fraction(x, a, b) / a : 1 - front * fraction(1 - x, b, a) / b;
 }
 
@@ -34,12 +36,17 @@ double beta_quantile(double p, double a, double b) {
   if (p <= 0) return 0;
   if (p >= 1) return 1;
   if (p > 0.5) return 1 - beta_quantile(1 - p, b, a);  // keeps the digits near 1
-  double low = 0, high = 1;
-  for (int i = 0; i < 200 && high - low > 1e-16 * high; ++i) {
-    const double middle = (low + high) / 2;
-    (share_below(middle, a, b) < p ? low : high) = middle;
+  const double log_b = log_beta(a, b);
+  double low = 0, high = 1, x = std::min(std::exp((std::log(p * a) + log_b) / a), 0.5);  // exact as p goes to 0
+  for (int i = 0; i < 200; ++i) {  // Newton's method, halving where it would leave the bracket
+    const double error = share_below(x, a, b, log_b) - p;
+    (error < 0 ? low : high) = x;
+    const double step = error / std::exp((a - 1) * std::log(x) + (b - 1) * std::log1p(-x) - log_b);
+    const double next = x - step > low && x - step < high ? x - step : (low + high) / 2;
+    if (std::abs(next - x) <= 1e-16 * x) break;
+    x = next;
   }
-  return (low + high) / 2;
+  return x;
 }
 
 }  // namespace danqing

@@ -7,7 +7,7 @@ namespace danqing {
 SamplerRun::~SamplerRun() = default;
 SamplerRun::SamplerRun(SamplerRun&&) noexcept = default;
 
-SamplerRun::SamplerRun(const SamplerConfig& config) : plan_(std::make_unique<const Plan>(config)) {
+SamplerRun::SamplerRun(const SamplerConfig& config) : plan_(std::make_unique<const RunPlan>(config)) {
   // A run over latents of no size visits what a real one will.
   run(
       {}, [&](auto, double t, auto) { timesteps_.push_back(t); }, [](auto...) {}, {});
@@ -51,10 +51,11 @@ void SamplerRun::noised_original(int step, std::span<const float> image, std::sp
   mix(out, {{next.signal, image}, {next.sigma, noise}});
 }
 
-void SamplerRun::run(std::span<float> latents, const Network& network, const NoiseSource& noise,
-                     const OnStep& on_step) const {
+void SamplerRun::run(std::span<float> latents, const Network& network, const NoiseSource& noise, const OnStep& on_step,
+                     std::span<float> work) const {
   DANQING_CHECK(network && (noise || !adds_noise()));
-  Solver solver(*plan_, latents, network, noise, on_step);
+  std::vector<float> own(work.empty() ? work_floats(latents.size()) : 0);
+  Solver solver(*plan_, latents, network, noise, on_step, work.empty() ? std::span(own) : work);
   plan_->config.sampler->run(solver);
 }
 

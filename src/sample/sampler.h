@@ -65,7 +65,7 @@ using NoiseSource = std::function<void(std::span<float> out, double from, double
 // After each step; may change the latents (inpainting) and may throw to stop.
 using OnStep = std::function<void(int step, int total, std::span<float> latents)>;
 
-struct Plan;
+struct RunPlan;
 
 class SamplerRun {
  public:
@@ -90,10 +90,12 @@ class SamplerRun {
                        std::span<float> out) const;
 
   // Calls the network exactly evaluations() times, at timesteps(). Noise and on_step may be empty when not needed.
-  void run(std::span<float> latents, const Network&, const NoiseSource&, const OnStep&) const;
+  // `work`: work_floats(latents.size()) floats to work in; if empty, run() takes them itself.
+  void run(std::span<float> latents, const Network&, const NoiseSource&, const OnStep&,
+           std::span<float> work = {}) const;
 
  private:
-  std::unique_ptr<const Plan> plan_;
+  std::unique_ptr<const RunPlan> plan_;
   std::vector<double> timesteps_;
 };
 

@@ -93,7 +93,8 @@ Sigmas kl_optimal(const Levels& m, int n) {
 
 std::vector<double> linspace(double a, double b, int n) {
   Sigmas out(n, a);
-  for (int i = 1; i < n; ++i) out[i] = i == n - 1 ? b : a + (b - a) * i / (n - 1);
+  const double step = n > 1 ? (b - a) / (n - 1) : 0;  // in numpy's order: what is rounded later depends on the last bit
+  for (int i = 1; i < n; ++i) out[i] = i == n - 1 ? b : i * step + a;
   return out;
 }
 

@@ -1,6 +1,7 @@
 #include "sample/scheduler_config.h"
 
 #include <nlohmann/json.hpp>
+#include <type_traits>
 
 #include "base/error.h"
 
@@ -17,10 +18,11 @@ class Reader {
     const auto it = json_.find(key);
     if (it == json_.end() || it->is_null()) return otherwise;
     try {
+      if constexpr (std::is_same_v<T, int>)
+        return it->is_number_integer() ? static_cast<int>(it->get<int64_t>()) : wrong_type(key, *it);
       return it->get<T>();
     } catch (const Json::exception&) {
-      throw Error(Fault::file,
-                  where_ + ": \"" + key + "\" is " + it->dump().substr(0, 80) + ", a value of another type");
+      wrong_type(key, *it);
     }
   }
   // One of the words; anything else is refused rather than replaced.
@@ -34,7 +36,17 @@ class Reader {
     throw Error(Fault::request, where_ + ": \"" + key + "\" is \"" + value.substr(0, 80) + "\"; danqing has " + known);
   }
 
+  // A setting that changes the picture and that danqing does not have.
+  void refuse(const char* key, bool present) const {
+    if (present) throw Error(Fault::request, where_ + ": \"" + key + "\" is set; danqing does not have it");
+  }
+  bool has(const char* key) const { return json_.contains(key) && !json_[key].is_null(); }
+
  private:
+  [[noreturn]] int wrong_type(const char* key, const Json& value) const {
+    throw Error(Fault::file,
+                where_ + ": \"" + key + "\" is " + value.dump().substr(0, 80) + ", a value of another type");
+  }
   const Json& json_;
   const std::string& where_;
 };
@@ -58,6 +70,11 @@ SamplerConfig scheduler_config(const Json& json, const std::string& where) {
   if (!json.is_object()) throw Error(Fault::file, where + ": not a JSON object");
   const Reader r(json, where);
   const std::string name = r.get<std::string>("_class_name", "PNDMScheduler");
+  r.refuse("thresholding", r.get("thresholding", false));
+  r.refuse("trained_betas", r.has("trained_betas"));
+  r.refuse("invert_sigmas", r.get("invert_sigmas", false));
+  r.refuse("shift_terminal", r.has("shift_terminal"));
+  r.refuse("clip_sample", name == "DDIMScheduler" && r.get("clip_sample", false));
   const bool flow = name.starts_with("FlowMatch") || r.get("use_flow_sigmas", false);
   SamplerConfig c;
   c.convention = Convention::diffusers;

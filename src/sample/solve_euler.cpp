@@ -40,36 +40,40 @@ void solve_lcm(Solver& s) {
   }
 }
 
-// Pseudo linear multistep (arXiv 2202.09778) without the Runge-Kutta start, as diffusers' PNDM with skip_prk_steps: the
-// second evaluation repeats the first step from its end point, with the mean of both outputs.
+// Pseudo linear multistep (arXiv 2202.09778) without the Runge-Kutta start: Adams-Bashforth over the last outputs.
+// diffusers' PNDM with skip_prk_steps repeats the first step from its end point, with the mean of both outputs: there
+// the second leg starts at another level than it evaluates.
 void solve_pndm(Solver& s) {
   const auto image = s.buffer(4), start = s.buffer(5);
   std::array<std::span<float>, 4> e{s.buffer(0), s.buffer(1), s.buffer(2), s.buffer(3)};  // e[0] is the newest
+  int known = 0;
   for (int i = 0; i < s.count(); ++i) {
     const auto& [eval, from, to] = s.leg(i);
+    const bool repeats = i == 1 && from.s != eval.s;
     if (i == 0) mix(start, {{1, s.x}});
-    if (i != 1) std::rotate(e.begin(), e.end() - 1, e.end());
-    const auto out = i == 1 ? image : e[0];
-    s.output(eval, s.x, out);
-    const auto from_x = i == 1 ? start : s.x;
-    switch (i) {
-      case 0:
-        mix(image, {{1, e[0]}});
-        break;
-      case 1:
-        mix(image, {{0.5, out}, {0.5, e[0]}});
-        break;
-      case 2:
-        mix(image, {{1.5, e[0]}, {-0.5, e[1]}});
-        break;
-      case 3:
-        mix(image, {{23 / 12.0, e[0]}, {-16 / 12.0, e[1]}, {5 / 12.0, e[2]}});
-        break;
-      default:
-        mix(image, {{55 / 24.0, e[0]}, {-59 / 24.0, e[1]}, {37 / 24.0, e[2]}, {-9 / 24.0, e[3]}});
+    const auto x = repeats ? start : s.x;
+    if (repeats) {
+      s.output(eval, s.x, image);
+      mix(image, {{0.5, image}, {0.5, e[0]}});
+    } else {
+      std::rotate(e.begin(), e.end() - 1, e.end());
+      s.output(eval, s.x, e[0]);
+      switch (known = std::min(known + 1, 4)) {
+        case 1:
+          mix(image, {{1, e[0]}});
+          break;
+        case 2:
+          mix(image, {{3 / 2.0, e[0]}, {-1 / 2.0, e[1]}});
+          break;
+        case 3:
+          mix(image, {{23 / 12.0, e[0]}, {-16 / 12.0, e[1]}, {5 / 12.0, e[2]}});
+          break;
+        default:
+          mix(image, {{55 / 24.0, e[0]}, {-59 / 24.0, e[1]}, {37 / 24.0, e[2]}, {-9 / 24.0, e[3]}});
+      }
     }
-    mix(image, {{from.image_x, from_x}, {from.image_out, image}});
-    s.transfer(from, to, from_x, image, s.x);
+    mix(image, {{from.image_x, x}, {from.image_out, image}});
+    s.transfer(from, to, x, image, s.x);
     s.finish(i);
   }
 }

@@ -92,23 +92,25 @@ void solve_lms(Solver& s) {
 }
 
 // DEIS of order 2 (arXiv 2204.13902, log-rho form): the noise is extrapolated linearly in log rho, rho = sigma / alpha.
+// The differences of logarithms are in float, as diffusers takes them: they lose digits where levels lie close
+// together.
 void solve_deis(Solver& s) {
   std::array<std::span<float>, 2> noise{s.buffer(0), s.buffer(1)};
   const auto image = s.buffer(2);
-  double earlier = 0;
+  float earlier = 0;  // rho of the step before
   for (int i = 0; i < s.count(); ++i) {
     const auto& [eval, from, to] = s.leg(i);
     std::swap(noise[0], noise[1]);
     s.denoise(eval, s.x, image);
     mix(noise[0], {{1 / from.sigma, s.x}, {-from.alpha / from.sigma, image}});
-    const double rho = from.sigma / from.alpha, next = to.sigma / to.alpha;
+    const auto rho = static_cast<float>(from.sigma / from.alpha), next = static_cast<float>(to.sigma / to.alpha);
     if (order_at(s, i) == 1 || earlier <= rho) {
       s.transfer(from, to, s.x, image, s.x);
     } else {
       // Integral from rho to next of the line in log rho that is 1 at b and 0 at c.
-      const auto weight = [&](double b, double c) {
-        const auto f = [&](double t) { return t * (std::log(t) - std::log(c) - 1); };
-        return (f(next) - f(rho)) / (std::log(b) - std::log(c));
+      const auto weight = [&](float b, float c) {
+        const auto f = [&](float t) { return t * (std::log(t) - std::log(c) - 1) / (std::log(b) - std::log(c)); };
+        return f(next) - f(rho);
       };
       mix(s.x, {{to.alpha / from.alpha, s.x},
                 {to.alpha * weight(rho, earlier), noise[0]},

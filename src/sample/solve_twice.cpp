@@ -94,7 +94,7 @@ void solve_dpmpp_singlestep(Solver& s) {
   const auto first = s.buffer(0), second = s.buffer(1), start = s.buffer(2);
   for (int i = 0; i < s.count(); ++i) {
     const auto& [eval, from, to] = s.leg(i);
-    const bool pair_ends = i % 2 == 1 && i + 1 < s.count();
+    const bool pair_ends = s.order() == 2 && i % 2 == 1 && i + 1 < s.count();
     s.denoise(eval, s.x, i % 2 == 0 ? first : second);
     if (i % 2 == 0) mix(start, {{1, s.x}});
     const Level& begin = pair_ends ? s.leg(i - 1).from : from;

@@ -16,22 +16,20 @@ void mix(std::span<float> out, std::initializer_list<Term> terms) {
   }
 }
 
-Solver::Solver(const Plan& plan, std::span<float> latents, const Network& network, const NoiseSource& noise,
-               const OnStep& on_step)
-    : x(latents),
-      plan_(plan),
-      network_(network),
-      noise_(noise),
-      on_step_(on_step),
-      buffers_(kBuffers * latents.size()) {}
+Solver::Solver(const RunPlan& plan, std::span<float> latents, const Network& network, const NoiseSource& noise,
+               const OnStep& on_step, std::span<float> work)
+    : x(latents), plan_(plan), network_(network), noise_(noise), on_step_(on_step), buffers_(work) {
+  DANQING_CHECK(work.size() == kBuffers * latents.size());
+  std::ranges::fill(buffers_, 0.f);
+}
 
 std::span<float> Solver::buffer(int i) {
   DANQING_CHECK(i >= 0 && i < kBuffers - 1);  // the last one is the network's input, or fresh noise
-  return std::span(buffers_).subspan(i * x.size(), x.size());
+  return buffers_.subspan(i * x.size(), x.size());
 }
 
 void Solver::output(const Level& level, std::span<const float> at, std::span<float> out) {
-  const auto input = std::span(buffers_).last(x.size());
+  const auto input = buffers_.last(x.size());
   mix(input, {{level.input_scale, at}});
   network_(input, level.time, out);
 }
@@ -43,7 +41,7 @@ void Solver::denoise(const Level& level, std::span<const float> at, std::span<fl
 
 void Solver::add_noise(double factor, const Level& from, const Level& to) {
   if (factor == 0) return;
-  const auto noise = std::span(buffers_).last(x.size());
+  const auto noise = buffers_.last(x.size());
   noise_(noise, from.s, to.s);
   mix(x, {{1, x}, {factor * options().s_noise, noise}});
 }

@@ -29,8 +29,8 @@ struct Leg {
 };
 
 // A run, decided.
-struct Plan {
-  explicit Plan(const SamplerConfig&);
+struct RunPlan {
+  explicit RunPlan(const SamplerConfig&);
   Level level(double s, double time) const;
   Level level(double s) const;
 
@@ -58,7 +58,8 @@ struct Split {
 class Solver {
  public:
   static constexpr int kBuffers = 9;
-  Solver(const Plan&, std::span<float> x, const Network&, const NoiseSource&, const OnStep&);
+  Solver(const RunPlan&, std::span<float> x, const Network&, const NoiseSource&, const OnStep&,
+         std::span<float> work);  // kBuffers times as many as x; set to zero here
 
   const std::span<float> x;
   int count() const { return static_cast<int>(plan_.legs.size()); }
@@ -84,11 +85,11 @@ class Solver {
   Split split(const Level& from, const Level& to) const;
 
  private:
-  const Plan& plan_;
+  const RunPlan& plan_;
   const Network& network_;
   const NoiseSource& noise_;
   const OnStep& on_step_;
-  std::vector<float> buffers_;
+  std::span<float> buffers_;
 };
 
 // The step functions, one a sampler or family of samplers.
