@@ -87,6 +87,9 @@ Levels::Levels(const Training& training, Convention convention) : training_(trai
       sigmas_[i] = convention == Convention::comfyui ? std::sqrt((1 - shares[i]) / shares[i]) : std::sqrt((1 - a) / a);
     }
   }
+  if (!(min() > 0 && max() <= kMaxSigma))  // NaN included
+    throw Error(Fault::request, "noise levels: the betas give sigmas from " + std::to_string(min()) + " to " +
+                                    std::to_string(max()) + ", wanted more than 0 up to " + std::to_string(kMaxSigma));
   // diffusers keeps the logarithms in float; it truncates some timesteps, so the last bit shows.
   const bool round = convention == Convention::diffusers;
   for (double s : sigmas_) logs_.push_back(round ? std::log(static_cast<float>(s)) : std::log(s));

@@ -21,6 +21,8 @@ struct Training {
   double shift = 1;                // flow: sigma = shift t / (1 + (shift - 1) t)
 };
 
+inline constexpr double kMaxSigma = 8192;  // zero terminal SNR ends at 4096
+
 double shifted(double sigma, double shift);  // flow shift
 
 class Levels {

@@ -110,6 +110,7 @@ TEST(Limits, AbsurdRequestsAreRefused) {
   refused({.sigmas = {1, 2, 0}});
   refused({.sigmas = {0, 0}});
   refused({.sigmas = {1}});
+  refused({.sigmas = {1e6, 0}});
   refused({.sigmas = {NAN, 0}});
   refused({.timesteps = {1000}});
   refused({.timesteps = {500}, .sigmas = {1, 0}});

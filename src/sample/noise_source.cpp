@@ -8,7 +8,7 @@
 namespace danqing {
 namespace {
 
-constexpr double kSpan = 8192;             // above any sigma, so that no schedule changes the tree
+constexpr double kSpan = kMaxSigma;        // no schedule changes the tree
 constexpr double kFinest = 0x1p-20;        // below this the path is straight
 constexpr uint32_t kPurpose = 0x42524f57;  // keeps the counters apart from PhiloxNoise's
 

@@ -218,6 +218,9 @@ void check(const SamplerConfig& c) {
   }
   need(c.training.prediction != Prediction::flow || c.sigmas.empty() || c.sigmas.front() <= 1,
        "sigmas: " + (c.sigmas.empty() ? "" : std::to_string(c.sigmas.front())) + " is above 1, a flow model's largest");
+  need(c.sigmas.empty() || c.sigmas.front() <= kMaxSigma,
+       "sigmas: " + (c.sigmas.empty() ? "" : std::to_string(c.sigmas.front())) +
+           " is above the largest that makes sense");
   need(c.training.prediction != Prediction::flow || !info(c.schedule).discrete_only,
        "schedule \"" + std::string(info(c.schedule).name) +
            "\" is made for SD 1.5 and SDXL; a flow model has no such levels");

@@ -82,6 +82,8 @@ TEST(Levels, ZeroTerminalSnrIsFinite) {
 TEST(Levels, ImpossibleNumbersAreRefused) {
   EXPECT_THROW(Levels({.count = 1}, Convention::comfyui), Error);
   EXPECT_THROW(Levels({.beta_start = 0}, Convention::comfyui), Error);
+  EXPECT_THROW(Levels({.beta_start = 0.5, .beta_end = 0.9}, Convention::comfyui), Error);        // sigma overflows
+  EXPECT_THROW(Levels({.beta_start = 1e-30, .beta_end = 1e-29}, Convention::diffusers), Error);  // sigma is 0
   EXPECT_THROW(Levels({.beta_end = NAN}, Convention::comfyui), Error);
   EXPECT_THROW(Levels(flow_training(0), Convention::comfyui), Error);
   EXPECT_THROW(Levels(flow_training(INFINITY), Convention::comfyui), Error);
