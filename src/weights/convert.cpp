@@ -29,14 +29,20 @@ void each(const std::byte* in, std::byte* out, size_t count, F one) {
   std::memcpy(out, to, count * sizeof(To));
 }
 
+// By masks: a conditional that holds float arithmetic would be compiled to a branch, and the loop not to vectors.
+inline uint32_t select(bool condition, uint32_t a, uint32_t b) {
+  const uint32_t mask = -static_cast<uint32_t>(condition);
+  return (a & mask) | (b & ~mask);
+}
+
 // Without a branch: both the normal and the subnormal form are made, and neither needs a subnormal float (which a
 // thread may flush to zero).
 inline float half_to_float(uint16_t h) {
   const uint32_t magnitude = uint32_t(h & 0x7fff) << 13, sign = uint32_t(h & 0x8000) << 16;
   const uint32_t normal = magnitude + (112u << 23);
   const float small = std::bit_cast<float>(magnitude + (113u << 23)) - 0x1p-14f;
-  uint32_t bits = magnitude < (1u << 23) ? std::bit_cast<uint32_t>(small) : normal;
-  bits = magnitude >= (31u << 23) ? magnitude | 0x7f800000 : bits;
+  uint32_t bits = select(magnitude < (1u << 23), std::bit_cast<uint32_t>(small), normal);
+  bits = select(magnitude >= (31u << 23), magnitude | 0x7f800000, bits);
   return std::bit_cast<float>(bits | sign);
 }
 
@@ -46,9 +52,9 @@ inline uint16_t float_to_half(float f) {
   // Adding 0.5 leaves the value in units of 2^-24 in the low bits, rounded by the adder.
   const float capped = std::bit_cast<float>(std::min(magnitude, 0x38800000u));
   const uint32_t small = std::bit_cast<uint32_t>(capped + 0.5f) - 0x3f000000;
-  uint32_t half = magnitude < 0x38800000 ? small : normal;
-  half = magnitude >= 0x477ff000 ? 0x7c00 : half;
-  half = magnitude > 0x7f800000 ? 0x7e00 : half;
+  uint32_t half = select(magnitude < 0x38800000, small, normal);
+  half = select(magnitude >= 0x477ff000, 0x7c00, half);
+  half = select(magnitude > 0x7f800000, 0x7e00, half);
   return static_cast<uint16_t>(half | (all >> 16 & 0x8000));
 }
 
@@ -86,7 +92,7 @@ void to_f32(DType from, std::span<const std::byte> in, std::span<float> values) 
       std::copy(in.begin(), in.end(), out);
       return;
     case DType::f16:
-      return each<uint16_t, float>(in.data(), out, count, half_to_float);
+      return each<uint16_t, float>(in.data(), out, count, [](uint16_t v) { return half_to_float(v); });
     case DType::bf16:
       return each<uint16_t, float>(in.data(), out, count,
                                    [](uint16_t v) { return std::bit_cast<float>(uint32_t{v} << 16); });
@@ -132,9 +138,9 @@ void from_f32(std::span<const float> values, DType to, std::span<std::byte> out)
       std::copy(in, in + values.size_bytes(), out.data());
       return;
     case DType::f16:
-      return each<float, uint16_t>(in, out.data(), count, float_to_half);
+      return each<float, uint16_t>(in, out.data(), count, [](float v) { return float_to_half(v); });
     case DType::bf16:
-      return each<float, uint16_t>(in, out.data(), count, float_to_bfloat);
+      return each<float, uint16_t>(in, out.data(), count, [](float v) { return float_to_bfloat(v); });
     case DType::f64:
       return each<float, double>(in, out.data(), count, [](float v) { return static_cast<double>(v); });
     default: {

@@ -1,6 +1,7 @@
 // Values to quantised blocks. q8_0 and q4_0 round as the reference does, bit for bit; the K formats leave the choice of
 // scales free, and here each group's is searched for the least squared error.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -52,33 +53,57 @@ struct Fit {
   float scale = 0, min = 0;  // value = scale * level - min, both not negative
 };
 
+// Four values at once, in the vector notation that GCC and Clang share: sums of floats are not vectorised by
+// themselves.
+using Four = float __attribute__((vector_size(16)));
+using FourInts = int32_t __attribute__((vector_size(16)));
+
+// The nearest of the whole numbers low..high; halves go up, a NaN becomes `low`.
+inline Four nearest(Four value, float low, float high) {
+  const Four lows = Four{} + low, highs = Four{} + high;
+  Four kept = value > lows ? value : lows;
+  kept = kept < highs ? kept : highs;
+  return __builtin_convertvector(__builtin_convertvector(kept - lows + 0.5f, FourInts), Four) + lows;
+}
+inline float sum(Four v) { return (v[0] + v[1]) + (v[2] + v[3]); }
+
+template <int n>
+std::array<Four, n / 4> fours(const float* x) {
+  std::array<Four, n / 4> out;
+  std::memcpy(&out, x, sizeof out);
+  return out;
+}
+
+constexpr int kLine = 32;  // values that share a scale and a minimum
+
 // Best scale and minimum for levels 0..top: tries a few scales around the plain one, and for each the least-squares
 // line through its levels.
-Fit fit_line(const float* x, int n, int top) {
-  const auto [low_at, high_at] = std::minmax_element(x, x + n);
+Fit fit_line(const float* values, float top) {
+  const auto [low_at, high_at] = std::minmax_element(values, values + kLine);
   const float low = std::min(*low_at, 0.f), high = *high_at;
   if (!(high > low) || !std::isfinite(high - low)) return {0, -low};
+  const auto x = fours<kLine>(values);
   Fit best;
   float least = INFINITY;
-  for (int step = -8; step <= 8; ++step) {
-    Fit fit{(high - low) / (static_cast<float>(top) + 0.1f * static_cast<float>(step)), -low};
-    double sl = 0, sll = 0, sx = 0, slx = 0;
-    for (int i = 0; i < n; ++i) {
-      const double l = level((x[i] + fit.min) / fit.scale, 0, top);
-      sl += l, sll += l * l, sx += x[i], slx += l * x[i];
+  for (int step = -8; step <= 8; step += 2) {
+    Fit fit{(high - low) / (top + 0.1f * static_cast<float>(step)), -low};
+    Four l_sum{}, ll_sum{}, x_sum{}, lx_sum{};
+    for (const Four v : x) {
+      const Four l = nearest((v + fit.min) * (1 / fit.scale), 0, top);
+      l_sum += l, ll_sum += l * l, x_sum += v, lx_sum += l * v;
     }
-    const double det = n * sll - sl * sl;
+    const float sl = sum(l_sum), sll = sum(ll_sum), sx = sum(x_sum), slx = sum(lx_sum), det = kLine * sll - sl * sl;
     if (det > 0) {
-      const double scale = (n * slx - sl * sx) / det, min = (sl * slx - sll * sx) / det;
-      if (scale > 0 && min >= 0) fit = {static_cast<float>(scale), static_cast<float>(min)};
-      if (scale > 0 && min < 0) fit = {static_cast<float>(slx / sll), 0};  // a minimum is never negative
+      const float scale = (kLine * slx - sl * sx) / det, min = (sl * slx - sll * sx) / det;
+      if (scale > 0 && min >= 0) fit = {scale, min};
+      if (scale > 0 && min < 0) fit = {slx / sll, 0};  // a minimum is never negative
     }
-    float error = 0;
-    for (int i = 0; i < n; ++i) {
-      const float miss = x[i] - (fit.scale * static_cast<float>(level((x[i] + fit.min) / fit.scale, 0, top)) - fit.min);
+    Four error{};
+    for (const Four v : x) {
+      const Four miss = v - (fit.scale * nearest((v + fit.min) * (1 / fit.scale), 0, top) - fit.min);
       error += miss * miss;
     }
-    if (error < least) least = error, best = fit;
+    if (sum(error) < least) least = sum(error), best = fit;
   }
   return best;
 }
@@ -88,7 +113,7 @@ void encode_six_bit(const float* x, int top, uint8_t* out, uint8_t* levels) {
   Fit fits[8];
   float most = 0, most_min = 0;
   for (int j = 0; j < 8; ++j) {
-    fits[j] = fit_line(x + 32 * j, 32, top);
+    fits[j] = fit_line(x + kLine * j, static_cast<float>(top));
     most = std::max(most, fits[j].scale), most_min = std::max(most_min, fits[j].min);
   }
   put_half(out, most / 63);
@@ -132,32 +157,34 @@ void encode_q5_k(const float* x, uint8_t* out) {
   put_nibbles(levels, out + 48);
 }
 
+constexpr int kScaled = 16;  // values that share a scale in q6_k
+
 // Best scale for levels -32..31: candidates around the plain one, each refined by least squares.
-float fit_scale(const float* x, int n) {
-  const float most = largest(x, n);
+float fit_scale(const float* values) {
+  const float most = largest(values, kScaled);
   if (most == 0 || !std::isfinite(most)) return most;
+  const auto x = fours<kScaled>(values);
   float best = 0, least = INFINITY;
-  for (int step = -6; step <= 6; ++step) {
+  for (int step = -6; step <= 6; step += 2) {
     float scale = most / -(32.f + 0.25f * static_cast<float>(step));
-    double sll = 0, slx = 0;
-    for (int i = 0; i < n; ++i) {
-      const double l = level(x[i] / scale, -32, 31);
-      sll += l * l, slx += l * x[i];
+    Four ll_sum{}, lx_sum{}, error{};
+    for (const Four v : x) {
+      const Four l = nearest(v * (1 / scale), -32, 31);
+      ll_sum += l * l, lx_sum += l * v;
     }
-    if (sll > 0 && slx != 0) scale = static_cast<float>(slx / sll);
-    float error = 0;
-    for (int i = 0; i < n; ++i) {
-      const float miss = x[i] - scale * static_cast<float>(level(x[i] / scale, -32, 31));
+    if (sum(ll_sum) > 0 && sum(lx_sum) != 0) scale = sum(lx_sum) / sum(ll_sum);
+    for (const Four v : x) {
+      const Four miss = v - scale * nearest(v * (1 / scale), -32, 31);
       error += miss * miss;
     }
-    if (error < least) least = error, best = scale;
+    if (sum(error) < least) least = sum(error), best = scale;
   }
   return best;
 }
 
 void encode_q6_k(const float* x, uint8_t* out) {
   float scales[16];
-  for (int g = 0; g < 16; ++g) scales[g] = fit_scale(x + 16 * g, 16);
+  for (int g = 0; g < 16; ++g) scales[g] = fit_scale(x + kScaled * g);
   put_half(out + 208, largest(scales, 16) / -128);
   uint16_t bits;
   std::memcpy(&bits, out + 208, 2);
