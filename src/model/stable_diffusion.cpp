@@ -21,8 +21,7 @@ std::vector<int64_t> tile_starts(int64_t size, int64_t tile) {
 static Phase encode_text(const Model& m, const Canvas& canvas, Precision precision) {
   Phase phase{"encode", "text", 1, {}};
   const Build b = Build(phase.graph, precision)["text"];
-  const int64_t rows = canvas.prompts * (canvas.guided ? 2 : 1) * canvas.chunks;
-  const Value ids = b.input("ids", {DType::i32, {rows, m.text.positions}});
+  const Value ids = b.input("ids", {DType::i32, {canvas.text_rows, m.text.positions}});
   const Value states = clip_text(b, ids, m.text, {std::min(canvas.clip_skip, m.text.layers), true});
   b.output("states", b.cast(states, DType::f32));
   return phase;
@@ -40,11 +39,11 @@ Program stable_diffusion(const Model& m, const Canvas& canvas, Precision precisi
                         m.text.positions * canvas.chunks, canvas.evaluations};
   UnetGraphs graphs = unet(m.unet, batch, precision, "unet");
   program.phases.push_back({"prepare", "unet", 1, std::move(graphs.once)});
-  program.phases.push_back({"denoise", "unet", canvas.evaluations * halves, std::move(graphs.each)});
+  program.phases.push_back({"denoise", "unet", canvas.evaluations * halves * canvas.repeats, std::move(graphs.each)});
   const int64_t th = canvas.tile ? std::min(canvas.tile, h) : h, tw = canvas.tile ? std::min(canvas.tile, w) : w;
   const auto tiles = static_cast<int64_t>(tile_starts(h, canvas.tile).size() * tile_starts(w, canvas.tile).size());
   program.phases.push_back(
-      {"decode", "vae_decoder", canvas.images * tiles, vae_decode(m.vae, {1, th, tw, m.vae.latent_channels}, precision, "vae")});
+      {"decode", "vae_decoder", canvas.images * canvas.repeats * tiles, vae_decode(m.vae, {1, th, tw, m.vae.latent_channels}, precision, "vae")});
   for (Phase& phase : program.phases) phase.graph = fuse(phase.graph);
   return program;
 }

@@ -11,10 +11,12 @@ namespace danqing {
 struct Canvas {
   int64_t width = 512, height = 512;  // pixels; multiples of the VAE's factor
   int64_t images = 1;                 // painted at once
+  int64_t repeats = 1;                // batches of so many images, one after another
   int64_t prompts = 1;                // distinct prompts among them; divides images
   bool guided = true;                 // two evaluations a step, mixed
   bool in_turn = false;               // guided: one after the other instead of as one batch
   int64_t chunks = 1;                 // of 77 tokens, for every prompt
+  int64_t text_rows = 2;              // chunks to encode, of all prompts
   int64_t evaluations = 20;           // of the denoiser over the whole request, a guided pair counting once
   int clip_skip = 1;
   int64_t encoded_pictures = 0;       // through the VAE's encoder: initial and masked picture

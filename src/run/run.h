@@ -35,8 +35,10 @@ class Run {
   std::function<void(const std::string& component, double share)> on_load;
 
   const Trace& trace() const { return trace_; }
+  Seconds elapsed() const { return now(); }
 
  private:
+  Seconds now() const;
   struct Prepared;  // a phase's kernels and addresses
   void load(const LoadPlan&);
   void load_phase(size_t phase, std::byte* weights, std::span<std::byte> staging, double& done, const LoadPlan&);
@@ -46,7 +48,7 @@ class Run {
   std::byte* address(const Slot&, size_t phase) const;
   size_t io_index(const std::string& name) const;
   void note(const std::string& what);
-  Seconds now() const;
+
 
   Device& device_;
   const Program& program_;

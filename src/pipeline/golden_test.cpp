@@ -1,0 +1,154 @@
+// Whole pictures against the reference pipelines, step by step, in f32.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "pipeline/paint.h"
+#include "run/cpu/device.h"
+
+namespace danqing {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+const fs::path kSd15 = fs::path(DANQING_GOLDEN) / "pipeline" / "sd15";
+
+std::vector<float> tensor(const Checkpoint& file, const std::string& name) {
+  const TensorInfo* t = file.find(name);
+  if (!t) throw std::runtime_error("no tensor " + name);
+  std::vector<float> values(static_cast<size_t>(t->shape.count()));
+  file.read(*t, std::as_writable_bytes(std::span(values)));
+  return values;
+}
+
+// max(8 x the distance of two valid evaluations, 1e-4 of the largest value), as the case's JSON says.
+double tolerance(const json& c, const std::string& name) {
+  const json& t = c["tolerance"]["f32_vs_f64"][name];
+  return std::max(8 * t["max_abs"].get<double>(), 1e-4 * t["max_abs_value"].get<double>());
+}
+
+Request request_of(const json& run) {
+  Request r;
+  r.like = "diffusers";
+  r.precision = "f32";
+  const json& a = run["arguments"];
+  r.prompt = a["prompt"].get<std::vector<std::string>>();
+  r.negative = a["negative_prompt"].get<std::vector<std::string>>();
+  r.width = run["width"], r.height = run["height"];
+  r.steps = a["num_inference_steps"], r.cfg = a["guidance_scale"].get<double>();
+  r.sampler = run["scheduler"]["class"].get<std::string>();
+  if (run["scheduler"]["config"].value("use_karras_sigmas", false)) r.schedule = "karras";
+  r.seed = run["seeds"][0].get<uint64_t>();
+  r.clip_skip = 1 + a.value("clip_skip", 0);  // the reference counts from zero
+  if (a.contains("strength")) r.strength = a["strength"];
+  return r;
+}
+
+Workplace workplace(int threads = 2) {
+  Workplace w;
+  w.ways = cpu::detect(threads);
+  return w;
+}
+
+// [file, model, picture kinds]
+struct Case {
+  std::string name;
+  std::string model = "diffusers";
+};
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name << " of " << c.model; }
+
+class Golden : public ::testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(kSd15)) GTEST_SKIP() << "no golden data at " << kSd15;
+  }
+};
+
+// The nine-channel U-Net: the single file with another first convolution.
+fs::path inpainting_model() {
+  const fs::path path = fs::temp_directory_path() / ("danqing-inpaint9-" + std::to_string(getpid()) + ".safetensors");
+  const Checkpoint base = Checkpoint::open(kSd15 / "single.safetensors"), nine = Checkpoint::open(kSd15 / "inpaint9_conv_in.safetensors");
+  json header;
+  std::string data;
+  const std::string replaced = "model.diffusion_model.input_blocks.0.0.weight";
+  for (const TensorInfo& t : base.tensors()) {
+    const TensorInfo& from = t.name == replaced ? *nine.find(replaced) : t;
+    std::string raw(from.bytes, '\0');
+    (t.name == replaced ? nine : base).read(from, std::as_writable_bytes(std::span(raw)));
+    static const std::map<DType, std::string> kNames{{DType::f16, "F16"}, {DType::f32, "F32"}, {DType::i64, "I64"}};
+    header[t.name] = {{"dtype", kNames.at(from.dtype)}, {"shape", json::array()}, {"data_offsets", {data.size(), data.size() + raw.size()}}};
+    for (int64_t d : from.shape) header[t.name]["shape"].push_back(d);
+    data += raw;
+  }
+  json config = json::parse(base.metadata().at("danqing.config"));
+  config["unet"]["in_channels"] = 9;
+  header["__metadata__"] = {{"danqing.config", config.dump()}};
+  const std::string text = header.dump();
+  const uint64_t size = text.size();
+  std::ofstream file(path, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(&size), 8) << text << data;
+  return path;
+}
+
+TEST_P(Golden, LatentsAndPictureMatch) {
+  const Case& which = GetParam();
+  std::ifstream stream(kSd15 / "cases" / (which.name + ".json"));
+  const json c = json::parse(stream);
+  const Checkpoint expected = Checkpoint::open(kSd15 / "cases" / (which.name + ".safetensors"));
+  Request request = request_of(c["run"]);
+  request.model = (kSd15 / which.model).string();
+  fs::path own;
+  if (which.name.starts_with("img2img")) request.init = (kSd15 / "cases" / "img2img_input.png").string();
+  if (which.name.starts_with("inpaint")) {
+    request.init = (kSd15 / "cases" / "inpaint_input.png").string();
+    request.mask = (kSd15 / "cases" / "inpaint_mask.png").string();
+  }
+  if (which.name == "inpaint9") request.model = own = inpainting_model();
+  const Prepared prepared = prepare(request, workplace(), find_places());
+  ASSERT_TRUE(prepared.job && !prepared.shortfall);
+  const auto device = cpu::make_device(workplace().ways);
+
+  const std::vector<float> steps = tensor(expected, "latents_steps");
+  size_t at = 0;
+  double worst = 0;
+  PaintHooks hooks;
+  hooks.after_step = [&](int, std::span<const float> latents) {
+    ASSERT_LE(at + latents.size(), steps.size());
+    for (float v : latents) worst = std::max<double>(worst, std::fabs(v - steps[at++]));
+  };
+  const Painting painting = paint(*prepared.job, *device, hooks);
+  EXPECT_EQ(at, steps.size()) << "another number of steps";
+  EXPECT_LE(worst, tolerance(c, "latents_steps"));
+
+  const json& files = c["run"]["png"];
+  ASSERT_EQ(painting.images.size(), files.size());
+  for (size_t i = 0; i < files.size(); ++i) {
+    const Image reference = read_image((kSd15 / "cases" / files[i].get<std::string>()).string());
+    ASSERT_EQ(reference.width, painting.images[i].width);
+    ASSERT_EQ(reference.height, painting.images[i].height);
+    size_t differ = 0;
+    for (size_t p = 0; p < reference.rgb.size(); ++p) {
+      const int distance = std::abs(reference.rgb[p] - painting.images[i].rgb[p]);
+      ASSERT_LE(distance, 1) << "at value " << p;
+      differ += distance != 0;
+    }
+    EXPECT_LE(static_cast<double>(differ), 0.01 * static_cast<double>(reference.rgb.size()));
+  }
+  EXPECT_EQ(painting.trace.allocated_peak.value, prepared.job->plan.peak.value);
+  EXPECT_EQ(device->allocated().value, 0);
+  if (!own.empty()) fs::remove(own);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sd15, Golden,
+                         ::testing::Values(Case{"square_pndm"}, Case{"square_pndm", "single.safetensors"}, Case{"portrait_euler"},
+                                           Case{"portrait_euler", "single.safetensors"}, Case{"odd_ddim"}, Case{"batch2_dpmpp"},
+                                           Case{"noguidance_euler_a"}, Case{"clipskip_long"}, Case{"img2img_0.3"}, Case{"img2img_0.75"},
+                                           Case{"img2img_1"}, Case{"inpaint4_0.6"}, Case{"inpaint4_1"}, Case{"inpaint9"}));
+
+}  // namespace
+}  // namespace danqing

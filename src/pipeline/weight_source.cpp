@@ -1,0 +1,49 @@
+#include "pipeline/weight_source.h"
+
+#include <algorithm>
+
+#include "weights/convert.h"
+
+namespace danqing {
+
+namespace {
+
+// Rows [first, first + count) of a tensor into `out`, as many at a time as the block holds; a row larger than the block is
+// refused by the reader of headers long before (it would be a matrix of more than two million columns).
+void read_rows(const Checkpoint& checkpoint, const TensorInfo& t, int64_t first, int64_t count, DType to,
+               std::span<std::byte> out, std::span<std::byte> block) {
+  const int64_t rows = std::max<int64_t>(1, t.shape.rank() ? t.shape[0] : 1);
+  const auto row_bytes = static_cast<int64_t>(t.bytes) / rows;
+  const int64_t row_values = t.shape.count() / rows, at_once = static_cast<int64_t>(block.size()) / std::max<int64_t>(1, row_bytes);
+  if (at_once == 0)
+    throw Error(Fault::file, checkpoint.path().filename().string() + ": a row of \"" + t.name + "\" has " +
+                                 to_string(Bytes(row_bytes)) + "; danqing reads rows of at most " + to_string(Bytes(static_cast<int64_t>(block.size()))));
+  for (int64_t done = 0; done < count; done += at_once) {
+    const int64_t n = std::min(at_once, count - done);
+    const auto raw = block.first(static_cast<size_t>(n * row_bytes));
+    checkpoint.read_rows(t, first + done, n, raw);
+    const auto target = out.subspan(static_cast<size_t>(bytes_of(to, done * row_values)), static_cast<size_t>(bytes_of(to, n * row_values)));
+    convert(t.dtype, raw, to, target, n * row_values);
+  }
+}
+
+}  // namespace
+
+WeightSource weight_source(const Layout& layout) {
+  return [&layout](const Weight& weight, const TensorType& type, std::span<std::byte> out, std::span<std::byte> block) {
+    size_t at = 0;
+    for (const WeightPart& part : weight.parts) {
+      const auto located = layout.locate(part.name);
+      DANQING_CHECK(located.has_value());  // require_complete has seen it
+      const TensorInfo& t = *located->tensor;
+      const int64_t rows = t.shape.rank() ? t.shape[0] : 1;
+      const int64_t begin = part.end >= 0 ? part.begin : 0, count = (part.end >= 0 ? part.end : rows) - begin;
+      const auto bytes = static_cast<size_t>(bytes_of(type.dtype, t.shape.count() / std::max<int64_t>(1, rows) * count));
+      read_rows(layout.checkpoint(), t, begin, count, type.dtype, out.subspan(at, bytes), block);
+      at += bytes;
+    }
+    DANQING_CHECK(at == out.size());
+  };
+}
+
+}  // namespace danqing
