@@ -1,7 +1,6 @@
 // Picture files: read whole within a limit; written whole or not at all, under names that no other process takes.
 #include <fcntl.h>
 #include <linux/fs.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/mapped_file.h"
 #include "image/codec.h"
 #include "image/write.h"
 
@@ -139,24 +139,12 @@ std::string write_numbered(const std::string& folder, const std::string& stem, c
 namespace codec {
 
 Bytes read_picture_file(const std::string& path) {
-  // O_NONBLOCK: a FIFO must not hang here; it is refused below.
-  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  struct stat status {};
-  if (fd.get() < 0 || ::fstat(fd.get(), &status) != 0) failed(path, "cannot be read", errno);
-  if (!S_ISREG(status.st_mode)) broken(path, "not a regular file");
-  if (status.st_size > kMaxPictureFile) {
-    broken(path, std::to_string(status.st_size) + " bytes, a picture file may have " + std::to_string(kMaxPictureFile));
+  const File file = File::open(path);
+  if (file.size() > uint64_t(kMaxPictureFile)) {
+    broken(path, std::to_string(file.size()) + " bytes, a picture file may have " + std::to_string(kMaxPictureFile));
   }
-  Bytes bytes(status.st_size);
-  size_t at = 0;
-  while (at < bytes.size()) {
-    const ssize_t n = ::read(fd.get(), bytes.data() + at, bytes.size() - at);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) failed(path, "cannot be read", errno);
-    if (n == 0) break;  // it was cut meanwhile
-    at += n;
-  }
-  bytes.resize(at);
+  Bytes bytes(file.size());
+  file.read_at(0, std::as_writable_bytes(std::span(bytes)));
   return bytes;
 }
 

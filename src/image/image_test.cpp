@@ -78,7 +78,7 @@ TEST(ReadImage, OtherKindsAreNamed) {
   EXPECT_TRUE(says(error_of([&] { read_image(std::vector<uint8_t>{}, "x"); }), "empty"));
   EXPECT_TRUE(says(error_of([] { read_image("/nonexistent/x.png"); }), "/nonexistent/x.png"));
   EXPECT_TRUE(says(error_of([] { read_image("/dev/zero"); }), "regular"));
-  EXPECT_TRUE(says(error_of([] { read_image("/tmp"); }), "regular"));
+  EXPECT_TRUE(says(error_of([] { read_image("/tmp"); }), "folder"));
 }
 
 TEST(ReadImage, TruncatedIsAnErrorAtEveryLength) {
