@@ -21,7 +21,7 @@ namespace {
 void attend(const AttentionShape& s, const void* q, const void* k, const void* v, void* out, int64_t item,
             float* scratch) {
   with_type(s.type, q, [&]<class T>(const T* queries) HWY_ATTR {
-    attend_block(s, queries, static_cast<const T*>(k), static_cast<const T*>(v), static_cast<T*>(out),
+    attend_piece(s, queries, static_cast<const T*>(k), static_cast<const T*>(v), static_cast<T*>(out),
                  static_cast<size_t>(item), scratch);
   });
 }

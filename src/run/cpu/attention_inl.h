@@ -26,6 +26,7 @@ inline constexpr size_t kVectors = 2;
 #endif
 inline constexpr size_t kTile = 6;
 inline constexpr size_t kWidth = kVectors * kLanes;
+inline constexpr size_t kGroup = kWidth < 4 ? kWidth : 4;  // queries that are transposed together
 
 // How work is cut: depends on the shape and the instruction set only, never on the number of threads.
 struct AttentionBlocks {
@@ -35,7 +36,8 @@ struct AttentionBlocks {
 
 inline AttentionBlocks blocks_for(const AttentionShape& s) {
   const auto size = static_cast<size_t>(s.size), queries = static_cast<size_t>(s.queries);
-  const size_t fits = std::clamp<size_t>(65536 / (2 * size * kWidth), 1, std::max<size_t>(1, 128 / kWidth));
+  const size_t least = std::max<size_t>(1, 64 / kWidth), most = std::max<size_t>(1, 512 / kWidth);
+  const size_t fits = std::clamp<size_t>(49152 / (2 * size * kWidth), least, most);
   const size_t keys = std::clamp<size_t>(16384 / size / kTile * kTile, 4 * kTile, 16 * kTile);
   return {std::min(fits, (queries + kWidth - 1) / kWidth), std::min(keys, static_cast<size_t>(s.keys))};
 }
@@ -45,7 +47,7 @@ struct AttentionScratch {
   float *keys, *values;    // [block of keys, size], f32
   float* scores;           // [block of keys, kWidth]: of one panel
   float* keep;             // [kWidth]: what the new maximum leaves of the sums so far
-  float* row;              // [size]
+  float* rows;             // [kGroup, size]
   float *queries, *sums;   // [panels, size, kWidth]
   float *maxima, *totals;  // [panels, kWidth]
   size_t floats;           // all of them
@@ -59,7 +61,7 @@ struct AttentionScratch {
       return part;
     };
     keys = take(b.keys * size), values = take(b.keys * size);
-    scores = take(b.keys * kWidth), keep = take(kWidth), row = take(size);
+    scores = take(b.keys * kWidth), keep = take(kWidth), rows = take(kGroup * size);
     queries = take(b.panels * size * kWidth), sums = take(b.panels * size * kWidth);
     maxima = take(b.panels * kWidth), totals = take(b.panels * kWidth);
   }
@@ -126,29 +128,60 @@ void multiply(const float* a, size_t rows, size_t row_step, size_t step, const f
   }
 }
 
+// to[c, r] = from[r, c]
+inline void transpose(const float* from, size_t rows, size_t columns, size_t from_stride, float* to, size_t to_stride) {
+  size_t whole_rows = 0, whole_columns = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::CappedTag<float, 4> four;
+  whole_rows = rows / 4 * 4, whole_columns = columns / 4 * 4;
+  for (size_t r = 0; r < whole_rows; r += 4) {
+    for (size_t c = 0; c < whole_columns; c += 4) {
+      const float* at = from + r * from_stride + c;
+      const auto x0 = hn::LoadU(four, at), x1 = hn::LoadU(four, at + from_stride);
+      const auto x2 = hn::LoadU(four, at + 2 * from_stride), x3 = hn::LoadU(four, at + 3 * from_stride);
+      const auto low01 = hn::InterleaveLower(four, x0, x1), low23 = hn::InterleaveLower(four, x2, x3);
+      const auto high01 = hn::InterleaveUpper(four, x0, x1), high23 = hn::InterleaveUpper(four, x2, x3);
+      float* out = to + c * to_stride + r;
+      hn::StoreU(hn::ConcatLowerLower(four, low23, low01), four, out);
+      hn::StoreU(hn::ConcatUpperUpper(four, low23, low01), four, out + to_stride);
+      hn::StoreU(hn::ConcatLowerLower(four, high23, high01), four, out + 2 * to_stride);
+      hn::StoreU(hn::ConcatUpperUpper(four, high23, high01), four, out + 3 * to_stride);
+    }
+  }
+#endif
+  for (size_t r = 0; r < rows; ++r)
+    for (size_t c = r < whole_rows ? whole_columns : 0; c < columns; ++c)
+      to[c * to_stride + r] = from[r * from_stride + c];
+}
+
 // Queries [first, first + kWidth) into lanes, scaled so that 2^score is what softmax sums. Past the end: zeros.
 template <class T>
-void load_panel(const T* q, size_t stride, size_t first, size_t end, size_t size, float* row, float* panel) {
-  const float scale = 1.44269504f / std::sqrt(static_cast<float>(size));
-  for (size_t w = 0; w < kWidth; ++w) {
-    if (first + w < end) {
-      map(
-          size, row, [&](Vector x) HWY_ATTR { return hn::Mul(x, all(scale)); }, q + (first + w) * stride);
-      for (size_t c = 0; c < size; ++c) panel[c * kWidth + w] = row[c];
-    } else {
-      for (size_t c = 0; c < size; ++c) panel[c * kWidth + w] = 0;
+void load_panel(const T* q, size_t stride, size_t first, size_t end, size_t size, float* rows, float* panel) {
+  const Vector scale = all(1.44269504f / std::sqrt(static_cast<float>(size)));
+  for (size_t w = 0; w < kWidth; w += kGroup) {
+    for (size_t i = 0; i < kGroup; ++i) {
+      float* row = rows + i * size;
+      if (first + w + i < end) {
+        map(
+            size, row, [&](Vector x) HWY_ATTR { return hn::Mul(x, scale); }, q + (first + w + i) * stride);
+      } else {
+        std::fill_n(row, size, 0.0f);
+      }
     }
+    transpose(rows, kGroup, size, size, panel + w, kWidth);
   }
 }
 
 template <class T>
 void store_panel(const float* sums, const float* totals, size_t stride, size_t first, size_t end, size_t size,
-                 float* row, T* out) {
-  for (size_t w = 0; w < kWidth && first + w < end; ++w) {
-    for (size_t c = 0; c < size; ++c) row[c] = sums[c * kWidth + w];
-    const Vector scale = all(1 / totals[w]);
-    map(
-        size, out + (first + w) * stride, [&](Vector x) HWY_ATTR { return hn::Mul(x, scale); }, row);
+                 float* rows, T* out) {
+  for (size_t w = 0; w < kWidth && first + w < end; w += kGroup) {
+    transpose(sums + w, size, kGroup, kWidth, rows, size);
+    for (size_t i = 0; i < kGroup && first + w + i < end; ++i) {
+      const Vector scale = all(1 / totals[w + i]);
+      map(
+          size, out + (first + w + i) * stride, [&](Vector x) HWY_ATTR { return hn::Mul(x, scale); }, rows + i * size);
+    }
   }
 }
 
@@ -160,20 +193,29 @@ inline void hide_future(size_t first_key, size_t keys, size_t first_query, float
 
 // Scores become 2^(score - maximum so far), and join the totals; `keep` scales what was summed under older maxima.
 inline void softmax_step(size_t keys, float* scores, float* maxima, float* totals, float* keep) {
-  for (size_t v = 0; v < kWidth; v += kLanes) {
-    const Vector before = load(maxima + v);
-    Vector maximum = before;
-    for (size_t j = 0; j < keys; ++j) maximum = hn::Max(maximum, load(scores + j * kWidth + v));
-    Vector total = all(0);
-    for (size_t j = 0; j < keys; ++j) {
-      const Vector p = exp2(hn::Sub(load(scores + j * kWidth + v), maximum));
-      store(p, scores + j * kWidth + v);
-      total = hn::Add(total, p);
+  Vector maximum[kVectors], total[kVectors];
+#pragma GCC unroll 8
+  for (size_t v = 0; v < kVectors; ++v) maximum[v] = load(maxima + v * kLanes), total[v] = all(0);
+  for (size_t j = 0; j < keys; ++j) {
+#pragma GCC unroll 8
+    for (size_t v = 0; v < kVectors; ++v) maximum[v] = hn::Max(maximum[v], load(scores + j * kWidth + v * kLanes));
+  }
+  for (size_t j = 0; j < keys; ++j) {
+#pragma GCC unroll 8
+    for (size_t v = 0; v < kVectors; ++v) {
+      float* at = scores + j * kWidth + v * kLanes;
+      const Vector p = exp2(hn::Sub(load(at), maximum[v]));
+      store(p, at);
+      total[v] = hn::Add(total[v], p);
     }
-    const Vector left = exp2(hn::Sub(before, maximum));
-    store(hn::MulAdd(load(totals + v), left, total), totals + v);
-    store(left, keep + v);
-    store(maximum, maxima + v);
+  }
+#pragma GCC unroll 8
+  for (size_t v = 0; v < kVectors; ++v) {
+    const size_t at = v * kLanes;
+    const Vector left = exp2(hn::Sub(load(maxima + at), maximum[v]));
+    store(hn::MulAdd(load(totals + at), left, total[v]), totals + at);
+    store(left, keep + at);
+    store(maximum[v], maxima + at);
   }
 }
 
@@ -194,39 +236,61 @@ inline void panel_step(const AttentionShape& s, const AttentionScratch& m, size_
   }
 }
 
-// Block `item` of (image, head, block of queries).
-template <class T>
-void attend_block(const AttentionShape& s, const T* q, const T* k, const T* v, T* out, size_t item, float* memory) {
-  const AttentionBlocks b = blocks_for(s);
-  const AttentionScratch m(memory, s, b);
-  const auto size = static_cast<size_t>(s.size), end = static_cast<size_t>(s.queries);
-  const auto all_keys = static_cast<size_t>(s.keys);
-  const auto heads = static_cast<size_t>(s.heads), kv_heads = static_cast<size_t>(s.kv_heads);
-  const size_t height = b.panels * kWidth, blocks = (end + height - 1) / height;
-  const size_t begin = item % blocks * height, head = item / blocks % heads, image = item / blocks / heads;
-  const size_t panels = std::min(b.panels, (end - begin + kWidth - 1) / kWidth);
-  const size_t kv_image = image * static_cast<size_t>(s.kv_images) / static_cast<size_t>(s.images);
-  const size_t stride = heads * size, kv_stride = kv_heads * size;
-  const size_t q_offset = image * end * stride + head * size;
-  const size_t kv_offset = kv_image * all_keys * kv_stride + head / (heads / kv_heads) * size;
+// What one piece of work, `item` of (image, head, block of queries), reads and writes.
+struct AttentionPiece {
+  size_t begin, end, panels;   // queries of the block; its panels
+  size_t stride, kv_stride;    // values from row to row
+  size_t q_offset, kv_offset;  // of the image and head
 
-  for (size_t p = 0; p < panels; ++p)
-    load_panel(q + q_offset, stride, begin + p * kWidth, end, size, m.row, m.queries + p * size * kWidth);
-  std::fill_n(m.maxima, panels * kWidth, kHidden);
-  std::fill_n(m.totals, panels * kWidth, 0.0f);
-  const size_t seen = s.causal ? std::min(all_keys, begin + panels * kWidth) : all_keys;
-  for (size_t first = 0; first < seen; first += b.keys) {
-    const size_t keys = std::min(b.keys, seen - first);
-    for (size_t j = 0; j < keys; ++j) {
-      const size_t from = kv_offset + (first + j) * kv_stride;
-      map(size, m.keys + j * size, Identity(), k + from);
-      map(size, m.values + j * size, Identity(), v + from);
-    }
-    for (size_t p = 0; p < panels; ++p) panel_step(s, m, p, begin + p * kWidth, first, keys);
+  AttentionPiece(const AttentionShape& s, AttentionBlocks b, size_t item) {
+    const auto size = static_cast<size_t>(s.size), queries = static_cast<size_t>(s.queries);
+    const auto heads = static_cast<size_t>(s.heads), kv_heads = static_cast<size_t>(s.kv_heads);
+    const size_t height = b.panels * kWidth, blocks = (queries + height - 1) / height;
+    const size_t head = item / blocks % heads, image = item / blocks / heads;
+    const size_t kv_image = image * static_cast<size_t>(s.kv_images) / static_cast<size_t>(s.images);
+    begin = item % blocks * height, end = std::min(begin + height, queries);
+    panels = (end - begin + kWidth - 1) / kWidth;
+    stride = heads * size, kv_stride = kv_heads * size;
+    q_offset = image * queries * stride + head * size;
+    kv_offset = kv_image * static_cast<size_t>(s.keys) * kv_stride + head / (heads / kv_heads) * size;
   }
-  for (size_t p = 0; p < panels; ++p)
-    store_panel(m.sums + p * size * kWidth, m.totals + p * kWidth, stride, begin + p * kWidth, end, size, m.row,
-                out + q_offset);
+};
+
+// Asks for rows that will be copied soon: rows of a head lie far apart, which the processor does not foresee.
+template <class T>
+void prefetch_rows(const T* k, const T* v, size_t begin, size_t end, size_t stride, size_t size) {
+  for (size_t j = begin; j < end; ++j)
+    for (size_t c = 0; c < size; c += 64 / sizeof(T))
+      __builtin_prefetch(k + j * stride + c), __builtin_prefetch(v + j * stride + c);
+}
+
+template <class T>
+void attend_piece(const AttentionShape& s, const T* q, const T* k, const T* v, T* out, size_t item, float* memory) {
+  const AttentionBlocks b = blocks_for(s);
+  const AttentionPiece at(s, b, item);
+  const AttentionScratch m(memory, s, b);
+  const auto size = static_cast<size_t>(s.size), all_keys = static_cast<size_t>(s.keys);
+  q += at.q_offset, out += at.q_offset, k += at.kv_offset, v += at.kv_offset;
+  for (size_t p = 0; p < at.panels; ++p)
+    load_panel(q, at.stride, at.begin + p * kWidth, at.end, size, m.rows, m.queries + p * size * kWidth);
+  std::fill_n(m.maxima, at.panels * kWidth, kHidden);
+  std::fill_n(m.totals, at.panels * kWidth, 0.0f);
+  const size_t seen = s.causal ? std::min(all_keys, at.end) : all_keys;
+  for (size_t first = 0; first < seen; first += b.keys) {
+    const size_t keys = std::min(b.keys, seen - first), next = first + keys, after = std::min(next + b.keys, seen);
+    for (size_t j = 0; j < keys; ++j) {
+      map(size, m.keys + j * size, Identity(), k + (first + j) * at.kv_stride);
+      map(size, m.values + j * size, Identity(), v + (first + j) * at.kv_stride);
+    }
+    for (size_t p = 0; p < at.panels; ++p) {
+      prefetch_rows(k, v, next + (after - next) * p / at.panels, next + (after - next) * (p + 1) / at.panels,
+                    at.kv_stride, size);
+      panel_step(s, m, p, at.begin + p * kWidth, first, keys);
+    }
+  }
+  for (size_t p = 0; p < at.panels; ++p)
+    store_panel(m.sums + p * size * kWidth, m.totals + p * kWidth, at.stride, at.begin + p * kWidth, at.end, size,
+                m.rows, out);
 }
 
 }  // namespace danqing::cpu::HWY_NAMESPACE
