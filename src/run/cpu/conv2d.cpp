@@ -143,7 +143,8 @@ class TiledConv : public Kernel {
 
 std::unique_ptr<Kernel> make(const Conv2d& op, const Site& site) {
   check_product_types(site);
-  if (suits_primitives(site) && !op.upsample) return make_primitive(op, site);
+  const bool primitive = !op.upsample || (folds(op, site.in[1].shape) && !op.residual);
+  if (primitive && suits_primitives(site)) return make_primitive(op, site);
   return std::make_unique<TiledConv>(op, site);
 }
 

@@ -65,6 +65,13 @@ TEST(Conv2d, EveryActivationWithAndWithoutResidual) {
           check({1, 1, 1, has_bias, residual, upsample, activation}, {1, 4, 5, 6}, 9, 3);
 }
 
+TEST(Conv2d, SameBytesAgain) {
+  for (bool primitives : {false, true})
+    for (const Conv2d& op : {kSame, kDoubled})
+      expect_repeatable(conv(op, {2, 9, 8, 40}, 24, 3, DType::f32, DType::f32),
+                        {.primitives = primitives, .threads = 2});
+}
+
 TEST(Conv2d, EveryDtype) {
   for (DType activations : {DType::f32, DType::bf16})
     for (DType weights : {DType::f32, DType::f16, DType::bf16}) {

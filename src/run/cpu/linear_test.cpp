@@ -42,6 +42,12 @@ TEST(Linear, EveryDtype) {
         check({true, Activation::silu, Combine::add}, {rows, 403}, 131, activations, weights);
 }
 
+TEST(Linear, SameBytesAgain) {
+  for (bool primitives : {false, true})
+    expect_repeatable(linear({true, Activation::gelu}, {1, 77, 320}, 130, DType::f32, DType::f32),
+                      {.primitives = primitives, .threads = 2});
+}
+
 TEST(Linear, WeightsNoKernelTakesAreABug) {
   const Alone a = linear({}, {1, 32}, 4, DType::f32, DType::f32);
   Graph graph = a.graph;

@@ -84,6 +84,27 @@ inline Values reference(const Conv2d& op, const Alone& a) {
 // Partial sums grow with the root of the depth, and so does the number of their roundings in one direction.
 inline Tolerance product_tolerance(int64_t depth) { return {6e-8 * static_cast<double>(depth) + 1e-6, 2e-6}; }
 
+// What a kernel answers twice in a row, with the first answer's memory.
+inline void expect_repeatable(const Alone& a, const Ways& ways) {
+  const std::unique_ptr<Kernel> kernel = make_kernel(a.graph, a.node(), ways);
+  const NodeFacts facts = kernel->facts();
+  std::vector<Guarded> memory;
+  std::vector<Tensor> in;
+  for (size_t i = 0; i < a.in.size(); ++i) {
+    memory.push_back(guarded(a.type(i), a.in[i]));
+    if (facts.packed[i].value != 0) {
+      Guarded packed(facts.packed[i]);
+      kernel->pack(i, memory.back().span(), packed.span());
+      memory.back() = std::move(packed);
+    }
+    in.push_back({memory.back().data(), a.type(i)});
+  }
+  Guarded scratch(facts.scratch), first(size_of(a.node().type)), second(size_of(a.node().type));
+  kernel->run({in, {first.data(), a.node().type}, scratch.data(), {}});
+  kernel->run({in, {second.data(), a.node().type}, scratch.data(), {}});
+  EXPECT_TRUE(std::ranges::equal(first.span(), second.span()));
+}
+
 // By tiles, and by primitives where these take the types on any processor.
 template <class Product>
 void expect_product(const Product& op, const Alone& a) {
