@@ -33,6 +33,11 @@ const sample::Picture& sample_named(const std::string& name) {
   throw std::logic_error("no sample " + name);
 }
 
+std::vector<uint8_t> bytes_of(const std::string& name) {
+  const auto file = sample_named(name).file;
+  return {file.begin(), file.end()};
+}
+
 TEST(ReadImage, KindsReadAsPillowReadsThem) {
   for (const sample::Picture& p : sample::kPictures) {
     SCOPED_TRACE(p.name);
@@ -101,7 +106,7 @@ void set_png_size(std::vector<uint8_t>& file, uint32_t width, uint32_t height) {
 }
 
 TEST(ReadImage, HostileSizesAreRefusedByTheHeader) {
-  std::vector<uint8_t> file = sample_named("Grey8").file;
+  std::vector<uint8_t> file = bytes_of("Grey8");
   set_png_size(file, 60000, 60000);
   EXPECT_TRUE(says(error_of([&] { read_image(file, "big"); }), "60000 x 60000 pixels, the limit is"));
   set_png_size(file, 8192, 8192);
@@ -109,7 +114,7 @@ TEST(ReadImage, HostileSizesAreRefusedByTheHeader) {
   set_png_size(file, 0, 5);
   EXPECT_THROW(read_image(file, "none"), Error);
 
-  std::vector<uint8_t> jpeg = sample_named("CmykJpeg").file;
+  std::vector<uint8_t> jpeg = bytes_of("CmykJpeg");
   for (size_t i = 0; i + 9 < jpeg.size(); ++i) {
     if (jpeg[i] == 0xFF && jpeg[i + 1] == 0xC0) {
       jpeg[i + 5] = jpeg[i + 7] = 0x1F;  // 0x1F08 = 7944
