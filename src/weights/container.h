@@ -10,6 +10,10 @@
 
 namespace danqing {
 
+struct FileRange {
+  uint64_t begin = 0, size = 0;
+};
+
 struct Contents {
   std::vector<TensorInfo> tensors;  // any order, `file` not set; names unique
   std::map<std::string, std::string, std::less<>> metadata;

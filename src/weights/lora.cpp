@@ -234,7 +234,7 @@ float scalar(const Checkpoint& file, const TensorInfo& t) {
   return value;
 }
 
-// Alpha for parts without their own. Trainers' records (ss_network_alpha) are no statement about the layers.
+// Alpha for parts without their own. A trainer's records (ss_network_alpha) are no statement about the layers.
 std::optional<float> metadata_alpha(const Checkpoint& file) {
   const auto number = [&](const std::string& text) -> std::optional<float> {
     float value = 0;
@@ -251,6 +251,38 @@ std::optional<float> metadata_alpha(const Checkpoint& file) {
   for (const auto& [key, value] : json.items())
     if (key.ends_with("lora_alpha") && value.is_number()) return value.get<float>();
   return std::nullopt;
+}
+
+// The tensors of the file by layer; what belongs to none is noted.
+std::map<std::string, LoraPart> collect(const Checkpoint& file, std::vector<std::string>& notes) {
+  const auto fail = [&](const std::string& why) { throw Error(Fault::file, file.path().string() + ": " + why); };
+  std::map<std::string, LoraPart> parts;
+  std::vector<std::string> useless;
+  for (size_t i = 0; i < file.tensors().size(); ++i) {
+    const std::string& key = file.tensors()[i].name;
+    for (const auto& [ending, kind] : kUnsupported)
+      if (without_adapter(key).ends_with(ending))
+        fail(in_quotes(key) + " belongs to a " + std::string(kind) + ", which danqing does not apply");
+    const auto role = role_of(key);
+    if (!role) {
+      useless.push_back(key);
+      continue;
+    }
+    auto [at, added] = parts.try_emplace(role->target);
+    LoraPart& part = at->second;
+    if (added) part.target = role->target, part.flat = flat_name(role->target), part.tensors.fill(-1);
+    if (key.find(".lokr_") != std::string::npos) part.kind = LoraKind::kronecker;
+    int& slot = part.tensors[static_cast<size_t>(role->role)];
+    if (slot >= 0)
+      fail(in_quotes(key) + " and " + in_quotes(file.tensors()[slot].name) + " are the same factor of one layer");
+    slot = static_cast<int>(i);
+  }
+  if (parts.empty())
+    fail("is not a LoRA: none of its " + std::to_string(file.tensors().size()) + " tensors is a part of one");
+  if (!useless.empty())
+    notes.push_back(file.path().string() + ": " + std::to_string(useless.size()) +
+                    " tensors are no part of a LoRA and have no use (" + in_quotes(useless[0]) + ")");
+  return parts;
 }
 
 }  // namespace
@@ -272,39 +304,9 @@ Lora Lora::open(const std::filesystem::path& path) { return Lora(Checkpoint::ope
 
 Lora::Lora(Checkpoint file) : file_(std::move(file)), notes_(file_.notes()) {
   const std::string place = file_.path().string() + ": ";
-  std::map<std::string, LoraPart> parts;
-  std::vector<std::string> useless;
-  for (size_t i = 0; i < file_.tensors().size(); ++i) {
-    const std::string& key = file_.tensors()[i].name;
-    for (const auto& [ending, kind] : kUnsupported)
-      if (without_adapter(key).ends_with(ending))
-        throw Error(Fault::file,
-                    place + in_quotes(key) + " belongs to a " + std::string(kind) + ", which danqing does not apply");
-    const auto role = role_of(key);
-    if (!role) {
-      useless.push_back(key);
-      continue;
-    }
-    auto [at, added] = parts.try_emplace(role->target);
-    LoraPart& part = at->second;
-    if (added) part.target = role->target, part.flat = flat_name(role->target), part.tensors.fill(-1);
-    if (key.find(".lokr_") != std::string::npos) part.kind = LoraKind::kronecker;
-    int& slot = part.tensors[static_cast<size_t>(role->role)];
-    if (slot >= 0)
-      throw Error(Fault::file, place + in_quotes(key) + " and " + in_quotes(file_.tensors()[slot].name) +
-                                   " are the same factor of one layer");
-    slot = static_cast<int>(i);
-  }
-  if (parts.empty())
-    throw Error(Fault::file, place + "is not a LoRA: none of its " + std::to_string(file_.tensors().size()) +
-                                 " tensors is a part of one");
-  if (!useless.empty())
-    notes_.push_back(place + std::to_string(useless.size()) + " tensors are no part of a LoRA and have no use (" +
-                     in_quotes(useless[0]) + ")");
-
   const std::optional<float> common = metadata_alpha(file_);
   size_t without = 0, differing = 0;
-  for (auto& [target, part] : parts) {
+  for (auto& [target, part] : collect(file_, notes_)) {
     std::optional<float> own;
     if (part[LoraRole::alpha] >= 0) own = scalar(file_, file_.tensors()[static_cast<size_t>(part[LoraRole::alpha])]);
     PartReader(file_, part, own ? own : common).check();

@@ -74,9 +74,6 @@ class Lora {
   bool apply_bias(const LoraPart& part, float strength, std::span<float> bias) const;
 
  private:
-  std::vector<float> values(int tensor) const;
-  void delta(const LoraPart& part, std::span<float> out) const;
-
   Checkpoint file_;
   std::vector<LoraPart> parts_;
   std::vector<std::string> notes_;

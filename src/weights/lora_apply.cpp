@@ -57,101 +57,127 @@ void decompose(const Floats& magnitude, bool by_row, int64_t rows, std::span<flo
     }
 }
 
-}  // namespace
-
-std::vector<float> Lora::values(int tensor) const {
-  const TensorInfo& t = file_.tensors().at(static_cast<size_t>(tensor));
-  std::vector<std::byte> raw(t.bytes);
-  file_.read(t, raw);
-  Floats out(static_cast<size_t>(t.shape.count()));
-  to_f32(t.dtype, raw, out);
-  for (float v : out)
-    if (!std::isfinite(v))
-      throw Error(Fault::file, file_.path().string() + ": " + in_quotes(t.name) + " holds values that are not finite");
-  return out;
-}
-
-// out[rows, columns] += scale * the part's difference, for a zeroed `out`.
-void Lora::delta(const LoraPart& part, std::span<float> out) const {
+// The factors of one part, as matrices of floats.
+class Factors {
+ public:
   using R = LoraRole;
-  const auto shape = [&](R r) -> const Shape& { return file_.tensors()[static_cast<size_t>(part[r])].shape; };
-  const auto size = [&](R r, int64_t first) { return shape(r).count() / first; };
-  // w_a @ w_b, or the Tucker form with a core, as [rows, columns].
-  const auto product = [&](R a, R b, R core, int64_t rows, int64_t columns, std::span<float> to) {
-    const int64_t rank = shape(b)[0];
-    if (part[core] < 0) return multiply_add(values(part[a]), values(part[b]), rows, rank, columns, to);
-    const int64_t inputs = size(b, rank);
-    tucker_add({rows, inputs, columns / inputs, shape(a)[0], rank}, values(part[a]), rows, 1, values(part[core]),
-               values(part[b]), to);
-  };
-  if (part.kind == LoraKind::difference) {
-    const Floats diff = values(part[R::diff]);
-    std::copy(diff.begin(), diff.end(), out.begin());
-  } else if (part.kind == LoraKind::low_rank && part[R::mid] < 0) {
-    multiply_add(values(part[R::up]), values(part[R::down]), part.rows, part.rank, part.columns, out);
-  } else if (part.kind == LoraKind::low_rank) {
-    const int64_t inner = shape(R::mid)[0], inputs = size(R::down, part.rank);
-    tucker_add({part.rows, inputs, part.columns / inputs, inner, part.rank}, values(part[R::up]), 1, inner,
-               values(part[R::mid]), values(part[R::down]), out);
-  } else if (part.kind == LoraKind::hadamard) {
-    Floats second(out.size());
-    product(R::w1_a, R::w1_b, R::t1, part.rows, part.columns, out);
-    product(R::w2_a, R::w2_b, R::t2, part.rows, part.columns, second);
-    for (size_t i = 0; i < out.size(); ++i) out[i] *= second[i];
-  } else {
-    // Sizes of a factor: of the whole one, of the plain product [n, r] @ [r, m], or of the Tucker form [r, n], [r', m,
-    // k].
-    const auto factor = [&](R whole, R a, R b, R core, int64_t& rows, int64_t& columns) {
-      if (part[whole] >= 0) {
-        rows = shape(whole).rank() > 0 ? shape(whole)[0] : 1, columns = size(whole, rows);
-        return values(part[whole]);
-      }
-      const bool plain = part[core] < 0;
-      rows = plain ? shape(a)[0] : size(a, shape(a)[0]);
-      columns = size(b, shape(b)[0]) * (plain ? 1 : size(core, shape(core)[0] * shape(core)[1]));
-      Floats made(static_cast<size_t>(rows * columns));
-      product(a, b, core, rows, columns, made);
-      return made;
-    };
-    int64_t rows_1, columns_1, rows_2, columns_2;
-    const Floats one = factor(R::w1, R::w1_a, R::w1_b, R::t1, rows_1, columns_1),
-                 two = factor(R::w2, R::w2_a, R::w2_b, R::t2, rows_2, columns_2);
-    for (int64_t a = 0; a < rows_1; ++a)
-      for (int64_t c = 0; c < rows_2; ++c)
-        for (int64_t b = 0; b < columns_1; ++b)
-          for (int64_t d = 0; d < columns_2; ++d)
-            out[((a * rows_2 + c) * columns_1 + b) * columns_2 + d] = one[a * columns_1 + b] * two[c * columns_2 + d];
+  Factors(const Checkpoint& file, const LoraPart& part) : file_(file), part_(part) {}
+
+  Floats values(R role) const {
+    const TensorInfo& t = tensor(role);
+    std::vector<std::byte> raw(t.bytes);
+    file_.read(t, raw);
+    Floats out(static_cast<size_t>(t.shape.count()));
+    to_f32(t.dtype, raw, out);
+    for (float v : out)
+      if (!std::isfinite(v)) fail_at(in_quotes(t.name) + " holds values that are not finite");
+    return out;
   }
-  for (float& v : out) v *= part.scale;
-}
+
+  // What the part adds at strength 1, into zeros.
+  void delta(std::span<float> out) const {
+    switch (part_.kind) {
+      case LoraKind::low_rank:
+        low_rank(out);
+        break;
+      case LoraKind::hadamard:
+        hadamard(out);
+        break;
+      case LoraKind::kronecker:
+        kronecker(out);
+        break;
+      case LoraKind::difference: {
+        const Floats diff = values(R::diff);
+        std::copy(diff.begin(), diff.end(), out.begin());
+      }
+    }
+    for (float& v : out) v *= part_.scale;
+  }
+
+  [[noreturn]] void fail_at(const std::string& why) const {
+    throw Error(Fault::file, file_.path().string() + ": " + why);
+  }
+  [[noreturn]] void fail(const std::string& why) const { fail_at("LoRA layer " + in_quotes(part_.target) + " " + why); }
+
+ private:
+  struct Matrix {
+    int64_t rows, columns;
+    Floats values;
+  };
+  bool has(R role) const { return part_[role] >= 0; }
+  const TensorInfo& tensor(R role) const { return file_.tensors().at(static_cast<size_t>(part_[role])); }
+  const Shape& shape(R role) const { return tensor(role).shape; }
+  int64_t first(R role) const { return shape(role).rank() > 0 ? shape(role)[0] : 1; }
+  int64_t rest(R role) const { return shape(role).count() / first(role); }
+
+  void low_rank(std::span<float> out) const {
+    const Floats up = values(R::up), down = values(R::down);
+    if (!has(R::mid)) return multiply_add(up, down, part_.rows, part_.rank, part_.columns, out);
+    const int64_t inner = first(R::mid), inputs = rest(R::down);
+    tucker_add({part_.rows, inputs, part_.columns / inputs, inner, part_.rank}, up, 1, inner, values(R::mid), down,
+               out);
+  }
+  void hadamard(std::span<float> out) const {
+    const Matrix one = product(R::w1_a, R::w1_b, R::t1), two = product(R::w2_a, R::w2_b, R::t2);
+    for (size_t i = 0; i < out.size(); ++i) out[i] = one.values[i] * two.values[i];
+  }
+  void kronecker(std::span<float> out) const {
+    const Matrix one = has(R::w1) ? whole(R::w1) : product(R::w1_a, R::w1_b, R::t1);
+    const Matrix two = has(R::w2) ? whole(R::w2) : product(R::w2_a, R::w2_b, R::t2);
+    float* to = out.data();
+    for (int64_t a = 0; a < one.rows; ++a)
+      for (int64_t c = 0; c < two.rows; ++c)
+        for (int64_t b = 0; b < one.columns; ++b)
+          for (int64_t d = 0; d < two.columns; ++d)
+            *to++ = one.values[a * one.columns + b] * two.values[c * two.columns + d];
+  }
+  Matrix whole(R role) const { return {first(role), rest(role), values(role)}; }
+  // [n, r] @ [r, m]; or with a core [r, r', k] the Tucker form of [r, n] and [r', m], of m * k columns.
+  Matrix product(R a, R b, R core) const {
+    const int64_t rank = first(b), inputs = rest(b);
+    const int64_t kernel = has(core) ? shape(core).count() / (first(core) * rank) : 1;
+    Matrix out{has(core) ? rest(a) : first(a), inputs * kernel, {}};
+    out.values.resize(static_cast<size_t>(out.rows * out.columns));
+    if (has(core))
+      tucker_add({out.rows, inputs, kernel, first(core), rank}, values(a), out.rows, 1, values(core), values(b),
+                 out.values);
+    else
+      multiply_add(values(a), values(b), out.rows, rank, out.columns, out.values);
+    return out;
+  }
+
+  const Checkpoint& file_;
+  const LoraPart& part_;
+};
+
+}  // namespace
 
 void Lora::apply(const LoraPart& part, float strength, std::span<float> weight, int64_t rows) const {
   const int64_t columns = rows > 0 ? static_cast<int64_t>(weight.size()) / rows : 0;
   if (part.kind == LoraKind::difference && part[LoraRole::diff] < 0) return;  // of the bias alone
-  if (rows != part.rows || columns != part.columns)
-    throw Error(Fault::file, file_.path().string() + ": LoRA layer " + in_quotes(part.target) +
-                                 " is made for a weight of " + std::to_string(part.rows) + " x " +
-                                 std::to_string(part.columns) + ", this one is " + std::to_string(rows) + " x " +
-                                 std::to_string(columns));
+  const Factors factors(file_, part);
+  if (rows != part.rows || columns != part.columns || rows * columns != static_cast<int64_t>(weight.size()))
+    factors.fail("is made for a weight of " + std::to_string(part.rows) + " x " + std::to_string(part.columns) +
+                 ", this one is " + std::to_string(rows) + " x " + std::to_string(columns));
   if (strength == 0) return;
   Floats change(weight.size());
-  delta(part, change);
+  factors.delta(change);
   if (part[LoraRole::magnitude] < 0) {
     for (size_t i = 0; i < weight.size(); ++i) weight[i] += strength * change[i];
     return;
   }
   for (size_t i = 0; i < weight.size(); ++i) change[i] += weight[i];
-  decompose(values(part[LoraRole::magnitude]), part.magnitude_by_row, rows, change);
+  decompose(factors.values(LoraRole::magnitude), part.magnitude_by_row, rows, change);
   for (size_t i = 0; i < weight.size(); ++i) weight[i] += strength * (change[i] - weight[i]);
 }
 
 bool Lora::apply_bias(const LoraPart& part, float strength, std::span<float> bias) const {
   if (part[LoraRole::diff_bias] < 0) return false;
-  const Floats change = values(part[LoraRole::diff_bias]);
+  const Factors factors(file_, part);
+  const Floats change = factors.values(LoraRole::diff_bias);
   if (change.size() != bias.size())
-    throw Error(Fault::file, file_.path().string() + ": LoRA layer " + in_quotes(part.target) + " has a bias of " +
-                                 std::to_string(change.size()) + " values, the layer's has " +
-                                 std::to_string(bias.size()));
+    factors.fail("has a bias of " + std::to_string(change.size()) + " values, the layer's has " +
+                 std::to_string(bias.size()));
   for (size_t i = 0; i < bias.size(); ++i) bias[i] += strength * change[i];
   return true;
 }

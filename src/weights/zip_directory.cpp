@@ -86,7 +86,7 @@ ZipDirectory::ZipDirectory(const File& file) : file_(file) {
   }
 }
 
-ZipRange ZipDirectory::locate(const std::string& name) const {
+FileRange ZipDirectory::locate(const std::string& name) const {
   const auto found = members_.find(name);
   if (found == members_.end()) fail_in(file_, "the archive has no member " + in_quotes(name));
   const ZipMember& m = found->second;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/mapped_file.h"
+#include "weights/container.h"
 
 namespace danqing {
 
@@ -14,16 +15,12 @@ struct ZipMember {
   uint16_t method = 0, flags = 0;
 };
 
-struct ZipRange {
-  uint64_t begin = 0, size = 0;
-};
-
 class ZipDirectory {
  public:
   explicit ZipDirectory(const File& file);
   const std::map<std::string, ZipMember, std::less<>>& members() const { return members_; }
   // Where the member's bytes lie; a compressed or encrypted one, or one that leaves the file, is an Error.
-  ZipRange locate(const std::string& name) const;
+  FileRange locate(const std::string& name) const;
 
  private:
   const File& file_;
