@@ -1,5 +1,7 @@
 #include "model/clip.h"
 
+#include <algorithm>
+
 namespace danqing {
 
 static Value self_attention(const Build& b, Value x, const ClipConfig& c) {
@@ -13,15 +15,24 @@ static Value layer(const Build& b, Value x, const ClipConfig& c) {
   return b.add(b["mlp"].linear(h, "fc2", c.width), x);
 }
 
-Value clip_text(const Build& root, Value ids, const ClipConfig& c, const ClipOutput& output) {
-  DANQING_CHECK(output.skip >= 1 && output.skip <= c.layers);
+std::vector<Value> clip_text(const Build& root, Value ids, const ClipConfig& c, const std::vector<ClipOutput>& wishes) {
   const Build b = root["text_model"];
   const Build tables = b["embeddings"];
   const Value tokens = b.embedding(ids, tables.matrix("token_embedding.weight", {c.vocabulary, c.width}));
   const Value positions = tables.table("position_embedding.weight", {c.positions, c.width});
   Value x = b.cast(b.add(tokens, positions), b.precision().activations);
-  for (int i = 0; i < c.layers - (output.skip - 1); ++i) x = layer(b["encoder.layers"][i], x, c);
-  return output.final_norm ? b.layer_norm(x, "final_layer_norm") : x;
+  int least = c.layers;
+  for (const ClipOutput& wish : wishes) {
+    DANQING_CHECK(wish.skip >= 1 && wish.skip <= c.layers);
+    least = std::min(least, wish.skip);
+  }
+  std::vector<Value> out(wishes.size());
+  for (int i = 0; i <= c.layers - least; ++i) {
+    x = layer(b["encoder.layers"][i], x, c);
+    for (size_t w = 0; w < wishes.size(); ++w)
+      if (c.layers - wishes[w].skip == i) out[w] = wishes[w].final_norm ? b.layer_norm(x, "final_layer_norm") : x;
+  }
+  return out;
 }
 
 }  // namespace danqing

@@ -11,7 +11,7 @@ struct ClipOutput {
   bool final_norm = true;  // apply the final norm to it (SD 1.5 does, SDXL does not)
 };
 
-// Output [n, 77, width] in the activations' dtype.
-Value clip_text(const Build&, Value ids, const ClipConfig&, const ClipOutput&);
+// One state a wish, each [n, 77, width] in the activations' dtype. No layer is built that no wish needs.
+std::vector<Value> clip_text(const Build&, Value ids, const ClipConfig&, const std::vector<ClipOutput>& wishes);
 
 }  // namespace danqing

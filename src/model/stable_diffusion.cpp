@@ -22,8 +22,11 @@ static Phase encode_text(const Model& m, const Canvas& canvas, Precision precisi
   Phase phase{"encode", "text", 1, {}};
   const Build b = Build(phase.graph, precision)["text"];
   const Value ids = b.input("ids", {DType::i32, {canvas.text_rows, m.text.positions}});
-  const Value states = clip_text(b, ids, m.text, {std::min(canvas.clip_skip, m.text.layers), true});
-  b.output("states", b.cast(states, DType::f32));
+  std::vector<ClipOutput> wishes{{std::min(canvas.clip_skip, m.text.layers), true}};
+  if (!canvas.skip_negative) wishes.push_back({1, true});
+  const std::vector<Value> states = clip_text(b, ids, m.text, wishes);
+  b.output("states", b.cast(states[0], DType::f32));
+  if (!canvas.skip_negative) b.output("states of negatives", b.cast(states[1], DType::f32));
   return phase;
 }
 

@@ -19,6 +19,7 @@ struct Canvas {
   int64_t text_rows = 2;              // chunks to encode, of all prompts
   int64_t evaluations = 20;           // of the denoiser over the whole request, a guided pair counting once
   int clip_skip = 1;
+  bool skip_negative = true;          // negative prompts skip layers too (diffusers: they do not)
   int64_t encoded_pictures = 0;       // through the VAE's encoder: initial and masked picture
   int64_t tile = 0;                   // side of a decoder's tile in latent values; 0: whole pictures
 };

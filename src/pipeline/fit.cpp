@@ -35,6 +35,7 @@ void add_host_buffers(Job& job) {
   const auto floats = [](int64_t n) { return Bytes(4 * n); };
   auto& host = job.program.host;
   host.push_back({"host states", floats(c.text_rows * tokens * width), "encode", "prepare"});
+  if (!c.skip_negative) host.push_back({"host negatives", floats(c.text_rows * tokens * width), "encode", "encode"});
   host.push_back({"host latents", floats(one * c.repeats), "prepare", "decode"});
   host.push_back({"host noise", floats(one), "denoise", "denoise"});
   host.push_back({"host input", floats(rows * cells * job.model->unet.in_channels), "denoise", "denoise"});

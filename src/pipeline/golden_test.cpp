@@ -26,6 +26,14 @@ std::vector<float> tensor(const Checkpoint& file, const std::string& name) {
   return values;
 }
 
+// Python writes infinities, which JSON does not know; none of them is asked for here.
+json read_case(const fs::path& path) {
+  std::ifstream stream(path);
+  std::string text{std::istreambuf_iterator<char>(stream), {}};
+  for (size_t at; (at = text.find("-Infinity")) != std::string::npos;) text.replace(at, 9, "null");
+  return json::parse(text);
+}
+
 // max(8 x the distance of two valid evaluations, 1e-4 of the largest value), as the case's JSON says.
 double tolerance(const json& c, const std::string& name) {
   const json& t = c["tolerance"]["f32_vs_f64"][name];
@@ -97,8 +105,7 @@ fs::path inpainting_model() {
 
 TEST_P(Golden, LatentsAndPictureMatch) {
   const Case& which = GetParam();
-  std::ifstream stream(kSd15 / "cases" / (which.name + ".json"));
-  const json c = json::parse(stream);
+  const json c = read_case(kSd15 / "cases" / (which.name + ".json"));
   const Checkpoint expected = Checkpoint::open(kSd15 / "cases" / (which.name + ".safetensors"));
   Request request = request_of(c["run"]);
   request.model = (kSd15 / which.model).string();

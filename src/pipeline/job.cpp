@@ -14,9 +14,9 @@
 namespace danqing {
 
 Habits habits_of(const std::string& like) {
-  if (like == "a1111") return {Convention::kdiffusion, Emphasis::original, ClipCleaning::ftfy, NoiseKind::philox, false};
-  if (like == "comfyui") return {Convention::comfyui, Emphasis::interpolation, ClipCleaning::ftfy, NoiseKind::torch, false};
-  if (like == "diffusers") return {Convention::diffusers, Emphasis::none, ClipCleaning::plain, NoiseKind::torch, true};
+  if (like == "a1111") return {Convention::kdiffusion, Emphasis::original, ClipCleaning::ftfy, NoiseKind::philox, true, false};
+  if (like == "comfyui") return {Convention::comfyui, Emphasis::interpolation, ClipCleaning::ftfy, NoiseKind::torch, true, false};
+  if (like == "diffusers") return {Convention::diffusers, Emphasis::none, ClipCleaning::plain, NoiseKind::torch, false, true};
   throw Error(Fault::request, "--like: \"" + like + "\" is not known; known are a1111, comfyui, diffusers");
 }
 
@@ -162,6 +162,7 @@ Canvas canvas_of(const Job& job) {
   if (job.habits.emphasis == Emphasis::interpolation && weighs(job)) ++c.text_rows;  // the empty prompt, to weigh against
   c.evaluations = std::max(1, job.sampler->evaluations());
   c.clip_skip = r.clip_skip;
+  c.skip_negative = !job.guided || r.clip_skip == 1 || job.habits.skip_negative;
   const bool masked_too = job.model->inpainting();
   if (!r.init.empty()) c.encoded_pictures = masked_too ? 2 : 1;
   return c;

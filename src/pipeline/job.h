@@ -28,6 +28,7 @@ struct Habits {
   Emphasis emphasis;
   ClipCleaning cleaning;
   NoiseKind noise;
+  bool skip_negative;     // clip skip holds for negative prompts too
   bool sample_posterior;  // image to image: draw from the VAE's distribution (diffusers) or take its mean
 };
 Habits habits_of(const std::string& like);  // Error(request) for an unknown program

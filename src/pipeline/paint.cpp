@@ -101,6 +101,11 @@ class Painter {
     run_.execute();
     const auto states = host("states");
     run_.read("states", std::as_writable_bytes(states));
+    if (!job_.canvas.skip_negative) {  // their rows come first
+      const auto negatives = host("negatives");
+      run_.read("states of negatives", std::as_writable_bytes(negatives));
+      std::ranges::copy(negatives.first(states.size() / 2), states.begin());
+    }
     if (!finite(states)) throw Error(Fault::numeric, "encode: the text encoder gave a value that is not finite");
     run_.end();
     weigh(states);
