@@ -1,6 +1,7 @@
 """What the trainers share: options, averaged weights, checkpoints that survive being stopped at any moment."""
 import multiprocessing
 import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,18 @@ def setup(args):
     torch.set_num_threads(1)            # the workers are the parallelism
     torch.manual_seed(args.seed)
     args.work.mkdir(parents=True, exist_ok=True)
+
+
+class Stop:
+    """True once the process has been asked to end: the trainers then finish their step, save and leave."""
+
+    def __init__(self):
+        self.asked = False
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: setattr(self, "asked", True))
+
+    def __bool__(self):
+        return self.asked
 
 
 class Workers:
@@ -71,10 +84,12 @@ class Workers:
         for other in self.pipes:
             other.close()               # else a worker would not see its end when the main process goes
         self._bind(rank)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)       # the main process decides when to end
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         try:
             while True:
                 pipe.send(self._work(pipe.recv(), rank))
-        except (EOFError, BrokenPipeError, KeyboardInterrupt):
+        except (EOFError, BrokenPipeError):
             pass
 
     def step(self, step, clip=1.0):

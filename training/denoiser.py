@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from common import Average, Workers, add_common, load, load_model_file, save, setup
+from common import Average, Stop, Workers, add_common, load, load_model_file, save, setup
 from latents import Latents
 from model import CONFIG, TextEncoder, UNet, count
 from scenes import Sprites, tell
@@ -61,7 +61,7 @@ def main():
     sprites = Sprites(args.work)
     tokenizer = Tokenizer()
     if args.resume_from and not (args.work / "vae.pt").exists():
-        save(args.work / "vae.pt", average=load_model_file(args.resume_from, "first_stage_model."))     # latents must be those the U-Net knows
+        save(args.work / "vae.pt", finished=True, average=load_model_file(args.resume_from, "first_stage_model."))     # latents must be those the U-Net knows
     data = Latents(args.work, sprites, args.seed, args.workers)
     model = Model()
     table = model.text.embeddings["token_embedding"].weight
@@ -117,7 +117,8 @@ def main():
     workers = Workers(model, gradient, args.workers)
     started = saved = time.time()
     first, shown = step, 0.0
-    while step < args.steps:
+    stop = Stop()
+    while step < args.steps and not stop:
         extend(step)                    # written by this process before the others read it
         # Warm up, stay, then fall with the root of the steps, so that training can go on for as long as it is let.
         rate = args.rate * min((step + 1) / 300, 1, math.sqrt(4000 / (step + 1)))

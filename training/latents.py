@@ -35,8 +35,11 @@ class Encoder:
 
 
 def frozen_vae(work):
+    state = load(work / "vae-decoder.pt") or load(work / "vae.pt")
+    if not state or not (state["finished"] or (work / "vae-decoder.pt").exists()):
+        raise SystemExit(f"{work}: the VAE is not trained to its end; run vae.py")
     vae = VAE()
-    vae.load_state_dict((load(work / "vae-decoder.pt") or load(work / "vae.pt"))["average"])
+    vae.load_state_dict(state["average"])
     return vae.eval()
 
 

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from common import Average, Workers, add_common, load, load_model_file, save, setup
+from common import Average, Stop, Workers, add_common, load, load_model_file, save, setup
 from model import SCALE, VAE, Upsample, VaeAttention, VaeDownsample, VaeResBlock
 from scenes import Sprites, paint, plain_scene, random_scene
 
@@ -114,6 +114,9 @@ def main():
     optimizer = torch.optim.AdamW([p for p in vae.parameters() if p.requires_grad], lr=args.rate, betas=(0.9, 0.99), weight_decay=1e-4, fused=True)
     step = 0
     if state := load(args.work / f"{name}.pt"):
+        if state["finished"]:
+            print(f"{name}.pt is finished")
+            return
         vae.load_state_dict(state["model"])
         average.load_state_dict(state["average"])
         optimizer.load_state_dict(state["optimizer"])
@@ -133,7 +136,7 @@ def main():
         rng = random.Random(f"{args.seed} {name} {step} {rank}")
         torch.manual_seed(rng.randrange(2**31))
         share = max(1, args.batch // args.workers)
-        pictures = crops(sprites, rng, share) if step < 0.85 * args.steps else whole(sprites, rng, max(1, share // 4))
+        pictures = crops(sprites, rng, share) if step < 0.92 * args.steps else whole(sprites, rng, max(1, share // 4))
         mean, logvar = vae.moments(pictures)
         logvar = logvar.clamp(-20, 10)
         z = mean + torch.randn_like(mean) * (0.5 * logvar).exp()
@@ -144,8 +147,10 @@ def main():
         return reconstruction.item()
 
     workers = Workers(vae, gradient, args.workers)
-    started, first, shown = time.time(), step, 0.0
-    while step < args.steps:
+    started = saved = time.time()
+    first, shown = step, 0.0
+    stop = Stop()
+    while step < args.steps and not stop:
         for g in optimizer.param_groups:
             g["lr"] = args.rate * min(1, (step + 1) / 50) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * step / args.steps)))
         shown += workers.step(step)
@@ -155,9 +160,10 @@ def main():
         if step % 25 == 0:
             print(f"vae step {step}/{args.steps}  loss {shown / 25:.4f}  {(step - first) / (time.time() - started):.2f} steps/s", flush=True)
             shown = 0.0
-        if step % 100 == 0 and step < args.steps:
+        if time.time() - saved > 120 and step < args.steps:
             checkpoint()
-    if not args.decoder_only:
+            saved = time.time()
+    if step >= args.steps and not args.decoder_only:
         vae.load_state_dict(average.state_dict())
         normalise(vae, sprites, random.Random(args.seed))
         average = Average(vae, 0.997)
