@@ -11,7 +11,7 @@ namespace danqing::cpu {
 
 namespace {
 
-constexpr int64_t kRows = 192, kDepth = 256, kBlock = 320;  // measured on Zen 3, L2 of 512 KiB
+constexpr int64_t kRows = 256, kDepth = 256, kBlock = 320;  // measured on Zen 3, L2 of 512 KiB
 constexpr int64_t kTasks = 16;                              // cut columns too where rows give fewer tasks than that
 constexpr int64_t kAlign = 16;                              // floats of a cache line
 

@@ -1,7 +1,7 @@
 // Matrix products by tiles, for processors without AVX-512: c [rows, columns] = left [rows, depth] x right [columns,
 // depth]^T in f32, each tile by oneDNN's sgemm on one thread, and what follows the product done while the tile is in
 // cache. How a product is cut depends on its sizes alone, so the result is the same, bit for bit, on any number of
-// threads.
+// threads. Beside the scratch given, sgemm takes about 17 KB a thread for itself while it runs.
 #pragma once
 
 #include "base/units.h"
