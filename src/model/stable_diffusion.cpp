@@ -39,7 +39,7 @@ Program stable_diffusion(const Model& m, const Canvas& canvas, Precision precisi
                               vae_encode(m.vae, {1, canvas.height, canvas.width, 3}, precision, "vae")});
   const int64_t together = canvas.guided && !canvas.in_turn ? 2 : 1, halves = canvas.guided && canvas.in_turn ? 2 : 1;
   const UnetBatch batch{h, w, canvas.images * together, canvas.prompts * together, halves,
-                        m.text.positions * canvas.chunks, canvas.evaluations};
+                        m.text.positions * canvas.chunks, std::max<int64_t>(1, canvas.evaluations)};
   UnetGraphs graphs = unet(m.unet, batch, precision, "unet");
   program.phases.push_back({"prepare", "unet", 1, std::move(graphs.once)});
   program.phases.push_back({"denoise", "unet", canvas.evaluations * halves * canvas.repeats, std::move(graphs.each)});

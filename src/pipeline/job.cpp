@@ -62,6 +62,8 @@ void check_pictures(const Request& r, const Model& m) {
     refuse("this is an inpainting model (" + std::to_string(m.unet.in_channels) + " input channels): give --init and --mask");
   if (!r.init.empty() && !m.has_encoder) refuse("--init: this checkpoint's VAE has no encoder, so it cannot start from a picture");
   check_range("--strength", r.strength, 0, 1);
+  if (!r.init.empty()) read_image(r.init);  // now, not after the text is encoded
+  if (!r.mask.empty()) read_mask(r.mask);
 }
 
 // Fills what was left to default and checks every value.
@@ -160,7 +162,7 @@ Canvas canvas_of(const Job& job) {
   c.chunks = static_cast<int64_t>(job.chunks.front().chunks.size());
   c.text_rows = static_cast<int64_t>(job.chunks.size()) * c.chunks;
   if (job.habits.emphasis == Emphasis::interpolation && weighs(job)) ++c.text_rows;  // the empty prompt, to weigh against
-  c.evaluations = std::max(1, job.sampler->evaluations());
+  c.evaluations = job.sampler->evaluations();
   c.clip_skip = r.clip_skip;
   c.skip_negative = !job.guided || r.clip_skip == 1 || job.habits.skip_negative;
   const bool masked_too = job.model->inpainting();

@@ -180,7 +180,7 @@ class Painter {
     begin("prepare");
     std::vector<float> times;
     for (double t : job_.sampler->timesteps()) times.push_back(static_cast<float>(t));
-    times.resize(static_cast<size_t>(job_.canvas.evaluations));
+    times.resize(std::max<size_t>(1, times.size()));  // a picture that is not repainted at all still prepares
     run_.write("timesteps", bytes(times));
     const size_t context = job_.chunks.size() * job_.chunks.front().chunks.size() * kChunkTokens * static_cast<size_t>(job_.model->text.width);
     run_.write("context", bytes(host("states").first(context)));
