@@ -1,8 +1,8 @@
 // Cards by loose name.
 #include <algorithm>
 #include <numeric>
-#include <regex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -50,11 +50,20 @@ std::string squeezed(const std::string& name, bool drop_family) {
   return out + sizes;
 }
 
-// What a short name may leave out: memory size, bus, case, count of cores.
-bool is_qualifier(const std::string& rest) {
-  static const std::regex kQualifiers(
-      "(pcie|sxm|nvl|workstation|server|blackwell|dgxspark|strixhalo|1of2dies)*([1-9][0-9]{0,2}gb|[1-9][0-9]c)?");
-  return std::regex_match(rest, kQualifiers);
+// What a short name may leave out: bus, case, name of the system, then a memory size ("16gb") or a count of cores
+// ("24c"). The number has at most three digits and no zero in front: in "306" + "012gb" the name was cut inside.
+bool is_qualifier(std::string_view rest) {
+  static constexpr std::string_view kWords[] = {"pcie",      "sxm",      "nvl",       "workstation", "server",
+                                                "blackwell", "dgxspark", "strixhalo", "1of2dies"};
+  const std::string_view* word = nullptr;
+  auto leads = [&](std::string_view w) { return rest.starts_with(w); };
+  while ((word = std::find_if(std::begin(kWords), std::end(kWords), leads)) != std::end(kWords)) {
+    rest.remove_prefix(word->size());
+  }
+  if (rest.empty()) return true;
+  const size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
+  const std::string_view unit = rest.substr(digits);
+  return digits >= 1 && digits <= 3 && rest[0] != '0' && (unit == "gb" || unit == "c");
 }
 
 // Levenshtein.
@@ -105,7 +114,7 @@ const Card& Catalogue::card(const std::string& name) const {
     for (const Card& c : cards_) {
       const std::string key = squeezed(c.name, drop_family);
       if (key == wanted) same.push_back(&c);
-      if (key.starts_with(wanted) && is_qualifier(key.substr(wanted.size()))) longer.push_back(&c);
+      if (key.starts_with(wanted) && is_qualifier(std::string_view(key).substr(wanted.size()))) longer.push_back(&c);
     }
     const std::vector<const Card*>& meant = same.empty() ? longer : same;
     if (meant.size() == 1) return *meant[0];
