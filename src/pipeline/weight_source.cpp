@@ -1,6 +1,9 @@
 #include "pipeline/weight_source.h"
 
+#include <omp.h>
+
 #include <algorithm>
+#include <exception>
 
 #include "weights/convert.h"
 
@@ -8,23 +11,51 @@ namespace danqing {
 
 namespace {
 
-// Rows [first, first + count) of a tensor into `out`, as many at a time as the block holds; a row larger than the block is
-// refused by the reader of headers long before (it would be a matrix of more than two million columns).
+// What a loop over threads must not throw, kept until it ends.
+class Failure {
+ public:
+  template <class F>
+  void guard(F&& work) {
+    try {
+      work();
+    } catch (...) {
+#pragma omp critical(danqing_weight_failure)
+      if (!first_) first_ = std::current_exception();
+    }
+  }
+  void rethrow() const {
+    if (first_) std::rethrow_exception(first_);
+  }
+
+ private:
+  std::exception_ptr first_;
+};
+
+// Rows [first, first + count) of a tensor into `out`: threads read and convert runs of rows side by side, each in its own
+// share of the block, so that disk, conversion and page faults overlap.
 void read_rows(const Checkpoint& checkpoint, const TensorInfo& t, int64_t first, int64_t count, DType to,
                std::span<std::byte> out, std::span<std::byte> block) {
   const int64_t rows = std::max<int64_t>(1, t.shape.rank() ? t.shape[0] : 1);
-  const auto row_bytes = static_cast<int64_t>(t.bytes) / rows;
-  const int64_t row_values = t.shape.count() / rows, at_once = static_cast<int64_t>(block.size()) / std::max<int64_t>(1, row_bytes);
+  const auto row_bytes = std::max<int64_t>(1, static_cast<int64_t>(t.bytes) / rows);
+  const int64_t row_values = t.shape.count() / rows;
+  int64_t shares = omp_get_max_threads();
+  if (static_cast<int64_t>(block.size()) / shares < row_bytes) shares = 1;
+  const int64_t share = static_cast<int64_t>(block.size()) / shares, at_once = share / row_bytes;
   if (at_once == 0)
-    throw Error(Fault::file, checkpoint.path().filename().string() + ": a row of \"" + t.name + "\" has " +
-                                 to_string(Bytes(row_bytes)) + "; danqing reads rows of at most " + to_string(Bytes(static_cast<int64_t>(block.size()))));
+    throw Error(Fault::file, checkpoint.path().filename().string() + ": a row of \"" + t.name + "\" has " + to_string(Bytes(row_bytes)) +
+                                 "; danqing reads rows of at most " + to_string(Bytes(share)));
+  Failure failure;
+#pragma omp parallel for schedule(dynamic) num_threads(static_cast<int>(shares))
   for (int64_t done = 0; done < count; done += at_once) {
-    const int64_t n = std::min(at_once, count - done);
-    const auto raw = block.first(static_cast<size_t>(n * row_bytes));
-    checkpoint.read_rows(t, first + done, n, raw);
-    const auto target = out.subspan(static_cast<size_t>(bytes_of(to, done * row_values)), static_cast<size_t>(bytes_of(to, n * row_values)));
-    convert(t.dtype, raw, to, target, n * row_values);
+    failure.guard([&] {
+      const int64_t n = std::min(at_once, count - done);
+      const auto raw = block.subspan(static_cast<size_t>(omp_get_thread_num() * share), static_cast<size_t>(n * row_bytes));
+      checkpoint.read_rows(t, first + done, n, raw);
+      const auto target = out.subspan(static_cast<size_t>(bytes_of(to, done * row_values)), static_cast<size_t>(bytes_of(to, n * row_values)));
+      convert(t.dtype, raw, to, target, n * row_values);
+    });
   }
+  failure.rethrow();
 }
 
 }  // namespace

@@ -59,8 +59,9 @@ Cost cost_of(const Op& op, const Work& work, DType activations, const Machine& m
 Cost load_cost(Bytes file, Bytes held, const Machine& machine) {
   Cost cost;
   const double read = over(static_cast<double>(file.value), machine.disk.value);
-  // Each value is read, written plain, read again and written as the kernels want it.
-  const double rearrange = over(4 * static_cast<double>(held.value), machine.bandwidth.value);
+  // A page is cleared; a value is read, widened, written plain, read again and written as the kernels want it: as measured on
+  // full-size models, as long as moving each byte twelve times.
+  const double rearrange = over(12 * static_cast<double>(held.value), machine.bandwidth.value);
   cost.seconds = Seconds(read + rearrange);
   cost.bound = read >= rearrange ? Bound::disk : Bound::bandwidth;
   cost.by_bound[static_cast<size_t>(cost.bound)] = cost.seconds.value;

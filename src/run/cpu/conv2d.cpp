@@ -124,6 +124,7 @@ class TiledConv : public Kernel {
     const int64_t outputs = weight_.shape[0], inputs = weight_.shape[1];
     const auto* from = reinterpret_cast<const T*>(plain.data());
     auto* to = reinterpret_cast<T*>(packed.data());
+#pragma omp parallel for num_threads(threads_)
     for (int64_t o = 0; o < outputs; ++o)
       for (int64_t t = 0; t < taps(); ++t)
         for (int64_t i = 0; i < inputs; ++i)
