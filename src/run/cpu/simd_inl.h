@@ -92,15 +92,14 @@ HWY_INLINE void map(size_t n, To* to, F f, const From*... x) {
 
 HWY_INLINE float sum_of(Vector v) { return hn::GetLane(hn::SumOfLanes(Floats(), v)); }
 
-// max(x, low) where a NaN stays a NaN. x86 gives the second operand where one is a NaN; the plain target the number.
-HWY_INLINE Vector at_least(Vector x, float low) {
+// Bounds that let a NaN through: x86 gives the second operand where one is a NaN, the plain target the number.
 #if HWY_TARGET == HWY_SCALAR
-  return hn::IfThenElse(hn::Lt(x, all(low)), all(low), x);
+HWY_INLINE Vector at_least(Vector x, float low) { return hn::IfThenElse(hn::Lt(x, all(low)), all(low), x); }
+HWY_INLINE Vector at_most(Vector x, float high) { return hn::IfThenElse(hn::Gt(x, all(high)), all(high), x); }
 #else
-  return hn::Max(all(low), x);
+HWY_INLINE Vector at_least(Vector x, float low) { return hn::Max(all(low), x); }
+HWY_INLINE Vector at_most(Vector x, float high) { return hn::Min(all(high), x); }
 #endif
-}
-HWY_INLINE Vector at_most(Vector x, float high) { return hn::Neg(at_least(hn::Neg(x), -high)); }
 
 // Adding this to a whole number n puts n + 127 into the lowest bits (and rounds what is not whole).
 inline constexpr float kToExponent = 0x1.8p23f + 127;
