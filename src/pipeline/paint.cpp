@@ -45,6 +45,11 @@ class Painter {
       report(static_cast<int64_t>(share * 100), 100);
       check_cancelled();
     };
+    run_.on_op = [this](double share) {
+      within_ = share;
+      check_cancelled();
+      report(step_, total_);
+    };
   }
 
   Painting paint() {
@@ -70,12 +75,14 @@ class Painter {
 
   // Seconds by the plan of all that is done and of all there is give the share; the clock corrects the rest.
   void report(int64_t step, int64_t total) {
+    step_ = step, total_ = total;
     if (!hooks_.progress) return;
     double done = 0, all = job_.plan.cost.seconds.value;
     for (const LoadTrace& l : run_.trace().loads)
       for (const LoadPlan& planned : job_.plan.loads) done += l.component == planned.component ? planned.cost.seconds.value : 0;
     for (size_t i = 0; i < job_.plan.phases.size(); ++i)
-      done += job_.plan.phases[i].cost.seconds.value * static_cast<double>(run_.trace().phases[i].times);
+      done += job_.plan.phases[i].cost.seconds.value *
+              (static_cast<double>(run_.trace().phases[i].times) + (job_.plan.phases[i].name == phase_ ? within_ : 0));
     const double share = all > 0 ? std::min(1.0, done / all) : 0, spent = run_.elapsed().value;
     const double left = share > 0.02 ? spent / share * (1 - share) : all - done;
     hooks_.progress({phase_, step, total, share, Seconds(std::max(0.0, left)), device_.allocated()});
@@ -84,7 +91,7 @@ class Painter {
   void begin(const std::string& phase) {
     check_cancelled();
     run_.begin(phase);
-    phase_ = phase;
+    phase_ = phase, within_ = 0;
     report(0, 1);
   }
 
@@ -228,6 +235,7 @@ class Painter {
     const Network network = [&](std::span<const float> input, double, std::span<float> output) {
       check_cancelled();
       evaluate(input, output);
+      within_ = 0;
       ++evaluation_;
       report(batch * total + evaluation_, total * job_.canvas.repeats);
     };
@@ -335,6 +343,7 @@ class Painter {
       grid.cut(t, latent, channels_, cut);
       run_.write("latent", bytes(cut));
       run_.execute();
+      within_ = 0;
       run_.read("picture", std::as_writable_bytes(part));
       if (!finite(part)) throw Error(Fault::numeric, "decode: the VAE gave a value that is not finite; try --precision f32");
       if (c.tile) grid.blend(t, part, whole);
@@ -355,6 +364,8 @@ class Painter {
   std::vector<float> mask_;  // one a latent cell: 1 = repaint
   int64_t evaluation_ = 0;
   std::string phase_;
+  int64_t step_ = 0, total_ = 1;
+  double within_ = 0;  // share of the phase's run that is going on
 };
 
 }  // namespace

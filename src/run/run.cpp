@@ -152,11 +152,15 @@ void Run::execute(const Counters& counters) {
   PhaseTrace& trace = trace_.phases[current_];
   const Seconds begun = now();
   Seconds last = begun;
+  const PhasePlan& planned = plan_.phases[current_];
+  double done = 0;
   for (const Prepared::Step& step : prepared_->steps) {
     step.kernel->run({step.in, step.out, step.scratch, counters});
     const Seconds at = now();
     trace.node_seconds[step.node] += at - last;
     last = at;
+    done += planned.nodes[step.node].cost.seconds.value;
+    if (on_op) on_op(done / std::max(1e-9, planned.cost.seconds.value));
   }
   device_.finish();
   trace.seconds += now() - begun;

@@ -34,6 +34,9 @@ class Run {
   // Called while weights load, with the share done of the component's bytes (0..1).
   std::function<void(const std::string& component, double share)> on_load;
 
+  // Called after every op of a phase, with the share done of its predicted seconds (0..1). May throw to stop.
+  std::function<void(double share)> on_op;
+
   const Trace& trace() const { return trace_; }
   Seconds elapsed() const { return now(); }
 
