@@ -55,6 +55,7 @@ void add_host_buffers(Job& job) {
 
 void build(Job& job, const Choice& choice, const Workplace& workplace) {
   job.choice = choice;
+  if (choice.half_weights) job.precision.weights = DType::f16;
   job.canvas.in_turn = choice.in_turn, job.canvas.tile = choice.tile;
   job.program = stable_diffusion(*job.model, job.canvas, job.precision);
   add_host_buffers(job);
@@ -88,9 +89,12 @@ std::vector<Choice> choices(const Job& job) {
   } else {
     tiles = {tile_of(r.vae_tile, factor, largest)};
   }
+  std::vector<bool> halves{false};
+  if (r.precision == "auto" && job.precision.weights == DType::f32) halves.push_back(true);
   std::vector<Choice> all;
   for (int64_t tile : tiles)
-    for (bool turn : turns) all.push_back({turn, tile});
+    for (bool turn : turns)
+      for (bool half : halves) all.push_back({half, turn, tile});
   return all;
 }
 
@@ -133,11 +137,14 @@ std::vector<std::string> remedies(const Job& job, const Workplace& w, const Choi
 Prepared fit(Job job, const Workplace& workplace) {
   Prepared out;
   const std::vector<Choice> all = choices(job);
+  const Precision wanted = job.precision;
   std::optional<Job> leanest;
   for (const Choice& choice : all) {
+    job.precision = wanted;
     build(job, choice, workplace);
     if (!leanest || job.plan.peak < leanest->plan.peak) leanest = job;
     if (!fits(job, workplace)) continue;
+    if (choice.half_weights) job.notes.push_back("weights are held in f16 to fit into " + to_string(workplace.limit));
     if (choice.in_turn && job.request.guidance == "auto") job.notes.push_back("guidance runs in turn to fit into " + to_string(workplace.limit));
     if (choice.tile && job.request.vae_tile == "auto")
       job.notes.push_back("decoding in tiles of " + std::to_string(choice.tile * job.model->vae.factor()) + " pixels to fit into " + to_string(workplace.limit));

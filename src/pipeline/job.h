@@ -42,6 +42,7 @@ struct Workplace {
 };
 
 struct Choice {  // what the planner may vary to fit
+  bool half_weights = false;  // f32 arithmetic over weights held in f16
   bool in_turn = false;
   int64_t tile = 0;  // latent values
   bool operator==(const Choice&) const = default;

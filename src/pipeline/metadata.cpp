@@ -16,6 +16,10 @@ Request request_alone(const Job& job, int64_t index) {
   r.prompt = {r.prompt[which]};
   r.seed = *r.seed + static_cast<uint64_t>(index);
   r.batch = r.count = 1;
+  // What was left open is recorded as it was chosen, so that another machine does the same.
+  r.precision = name(job.precision.weights);
+  r.guidance = !job.guided ? "auto" : job.choice.in_turn ? "in_turn" : "batched";
+  r.vae_tile = job.choice.tile ? std::to_string(job.choice.tile * job.model->vae.factor()) : "off";
   return r;
 }
 
