@@ -1,5 +1,6 @@
-// A full-size Stable Diffusion 1.5 with random weights, painted once: seconds a step (guidance 7: two evaluations), decode,
-// encode, load and peak memory, beside this machine's measured peak and the plan's predictions. The last line is JSON.
+// A full-size Stable Diffusion 1.5 with random weights, painted once: seconds a step (guidance 7: two evaluations),
+// decode, encode, load and peak memory, beside this machine's measured peak and the plan's predictions. The last line
+// is JSON.
 //   danqing_sd15_bench [--model FILE] [--threads N] [--precision P] [--size WxH] [--steps N] [--batch N]
 // Without --model the weights are written once to the cache folder (2.1 GB, f16).
 #include <cmath>
@@ -34,7 +35,8 @@ std::map<std::string, Shape> parameters() {
   const Build b = Build(text, {})["text"];
   b.output("states", clip_text(b, b.input("ids", {DType::i32, {1, 77}}), {}, {{}}).front());
   std::map<std::string, Shape> found;
-  for (const Graph& g : {u.once, u.each, text, vae_decode({}, {1, 8, 8, 4}, {}, "vae"), vae_encode({}, {1, 64, 64, 3}, {}, "vae")})
+  for (const Graph& g :
+       {u.once, u.each, text, vae_decode({}, {1, 8, 8, 4}, {}, "vae"), vae_encode({}, {1, 64, 64, 3}, {}, "vae")})
     for (const Node& node : g.nodes)
       if (const auto* weight = std::get_if<Weight>(&node.op)) {
         const WeightPart& part = weight->parts.front();
@@ -83,13 +85,20 @@ Options parse(int argc, char** argv) {
   r.width = r.height = 512, r.steps = 2, r.seed = 1, r.sampler = "euler", r.cfg = 7.0;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string flag = argv[i], value = argv[i + 1];
-    if (flag == "--model") o.model = value;
-    else if (flag == "--threads") r.threads = std::stoi(value);
-    else if (flag == "--precision") r.precision = value;
-    else if (flag == "--size") parse_size(value, r);
-    else if (flag == "--steps") r.steps = std::stoi(value);
-    else if (flag == "--batch") r.batch = std::stoi(value);
-    else throw Error(Fault::request, flag + " is not known");
+    if (flag == "--model")
+      o.model = value;
+    else if (flag == "--threads")
+      r.threads = std::stoi(value);
+    else if (flag == "--precision")
+      r.precision = value;
+    else if (flag == "--size")
+      parse_size(value, r);
+    else if (flag == "--steps")
+      r.steps = std::stoi(value);
+    else if (flag == "--batch")
+      r.batch = std::stoi(value);
+    else
+      throw Error(Fault::request, flag + " is not known");
   }
   if (o.model.empty()) {
     const char* home = std::getenv("HOME");
@@ -107,8 +116,8 @@ void print_phase(const Job& job, const Trace& trace, size_t i, double peak) {
   const PhaseTrace& t = trace.phases[i];
   const double once = t.seconds.value / static_cast<double>(std::max<int64_t>(1, t.times));
   std::printf("%-9s x%-3lld %8.2f s  predicted %8.2f s  %6.1f GFLOP/s  %3.0f %% of the peak\n", planned.name.c_str(),
-              static_cast<long long>(t.times), once, planned.cost.seconds.value, planned.work.products.value / once / 1e9,
-              100 * planned.work.products.value / once / peak);
+              static_cast<long long>(t.times), once, planned.cost.seconds.value,
+              planned.work.products.value / once / 1e9, 100 * planned.work.products.value / once / peak);
   std::map<std::string, std::array<double, 3>> kinds;
   for (size_t n = 0; n < planned.nodes.size(); ++n) {
     auto& kind = kinds[std::string(name_of(job.program.phases[i].graph.nodes[n].op))];
@@ -117,13 +126,14 @@ void print_phase(const Job& job, const Trace& trace, size_t i, double peak) {
   }
   for (const auto& [name, k] : kinds)
     if (k[0] > 0.01 * once)
-      std::printf("    %-11s %8.3f s  predicted %8.3f s  %6.1f GFLOP/s  %3.0f %%\n", name.c_str(), k[0], k[2], k[1] / k[0] / 1e9,
-                  100 * k[1] / k[0] / peak);
+      std::printf("    %-11s %8.3f s  predicted %8.3f s  %6.1f GFLOP/s  %3.0f %%\n", name.c_str(), k[0], k[2],
+                  k[1] / k[0] / 1e9, 100 * k[1] / k[0] / peak);
 }
 
 int bench(int argc, char** argv) {
   const Options o = parse(argc, argv);
-  Workplace w = workplace_here(o.request, [](const std::string& text) { std::fprintf(stderr, "note: %s\n", text.c_str()); });
+  Workplace w =
+      workplace_here(o.request, [](const std::string& text) { std::fprintf(stderr, "note: %s\n", text.c_str()); });
   const Prepared prepared = prepare(o.request, w, find_places());
   const Job& job = *prepared.job;
   const auto device = cpu::make_device(w.ways);
@@ -146,8 +156,9 @@ int bench(int argc, char** argv) {
   for (const LoadTrace& l : trace.loads) load += l.seconds.value;
   out["load_s"] = load, out["e2e_s"] = trace.seconds.value;
   out["rss_mib"] = static_cast<double>(process_memory().peak.value) / kMiB;
-  std::printf("load %.2f s, whole %.2f s (predicted %.2f), memory %s allocated as planned, %s held by the process\n", load,
-              trace.seconds.value, job.plan.cost.seconds.value, to_string(trace.allocated_peak).c_str(), to_string(process_memory().peak).c_str());
+  std::printf("load %.2f s, whole %.2f s (predicted %.2f), memory %s allocated as planned, %s held by the process\n",
+              load, trace.seconds.value, job.plan.cost.seconds.value, to_string(trace.allocated_peak).c_str(),
+              to_string(process_memory().peak).c_str());
   std::printf("%s\n", out.dump().c_str());
   return trace.allocated_peak == job.plan.peak ? 0 : 1;
 }

@@ -13,7 +13,10 @@ namespace {
 nlohmann::json describe(const Checkpoint& checkpoint, const Model& m, const Inventory& inventory) {
   nlohmann::json components = nlohmann::json::array();
   for (const ComponentInventory& c : inventory.components)
-    components.push_back({{"name", c.name}, {"parameters", c.parameters}, {"tensors", c.tensors}, {"bytes", c.bytes.value},
+    components.push_back({{"name", c.name},
+                          {"parameters", c.parameters},
+                          {"tensors", c.tensors},
+                          {"bytes", c.bytes.value},
                           {"parameters_by_dtype", c.parameters_by_dtype}});
   const char* predictions[] = {"epsilon", "v", "flow"};
   return {{"file", checkpoint.path().string()},
@@ -23,8 +26,13 @@ nlohmann::json describe(const Checkpoint& checkpoint, const Model& m, const Inve
           {"inpainting", m.inpainting()},
           {"prediction", predictions[static_cast<size_t>(m.prediction)]},
           {"zero_terminal_snr", m.zero_terminal_snr},
-          {"defaults", {{"width", m.defaults.width}, {"height", m.defaults.height}, {"steps", m.defaults.steps},
-                        {"cfg", m.defaults.guidance}, {"sampler", m.defaults.sampler}, {"schedule", m.defaults.schedule}}},
+          {"defaults",
+           {{"width", m.defaults.width},
+            {"height", m.defaults.height},
+            {"steps", m.defaults.steps},
+            {"cfg", m.defaults.guidance},
+            {"sampler", m.defaults.sampler},
+            {"schedule", m.defaults.schedule}}},
           {"components", components},
           {"missing", inventory.missing},
           {"mismatched", inventory.mismatched},
@@ -41,8 +49,8 @@ void print_list(const char* what, const std::vector<std::string>& items) {
 }
 
 void print(const Model& m, const Inventory& inventory) {
-  std::printf("%s: %s%s%s\n", m.title.c_str(), std::string(name(m.family)).c_str(), m.inpainting() ? ", inpainting" : "",
-              m.prediction == Parametrisation::v ? ", v-prediction" : "");
+  std::printf("%s: %s%s%s\n", m.title.c_str(), std::string(name(m.family)).c_str(),
+              m.inpainting() ? ", inpainting" : "", m.prediction == Parametrisation::v ? ", v-prediction" : "");
   if (!m.description.empty()) std::printf("%s\n", m.description.c_str());
   for (const ComponentInventory& c : inventory.components) {
     std::string types;
@@ -50,8 +58,8 @@ void print(const Model& m, const Inventory& inventory) {
     std::printf("  %-5s %14lld parameters  %10s  %s\n", c.name.c_str(), static_cast<long long>(c.parameters),
                 to_string(c.bytes).c_str(), types.c_str());
   }
-  std::printf("usual: %dx%d, %d steps, guidance %g, %s %s\n", m.defaults.width, m.defaults.height, m.defaults.steps, m.defaults.guidance,
-              m.defaults.sampler.c_str(), m.defaults.schedule.c_str());
+  std::printf("usual: %dx%d, %d steps, guidance %g, %s %s\n", m.defaults.width, m.defaults.height, m.defaults.steps,
+              m.defaults.guidance, m.defaults.sampler.c_str(), m.defaults.schedule.c_str());
   print_list("missing", inventory.missing), print_list("mismatched", inventory.mismatched);
   print_list("unused", inventory.unused), print_list("ignored", inventory.ignored);
 }
@@ -74,9 +82,14 @@ int command_inspect(const Arguments& arguments) {
   canvas.encoded_pictures = model.has_encoder;
   canvas.width = canvas.height = 8 * model.vae.factor();
   const Program program = stable_diffusion(model, canvas, {});
-  const Inventory inventory = take_inventory(model, {&program});
-  if (json) std::printf("%s\n", describe(checkpoint, model, inventory).dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
-  else print(model, inventory);
+  const Program spare = whole_text_encoders(model);
+  const Inventory inventory = take_inventory(model, {&program}, {&spare});
+  if (json)
+    std::printf(
+        "%s\n",
+        describe(checkpoint, model, inventory).dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  else
+    print(model, inventory);
   return inventory.missing.empty() && inventory.mismatched.empty() ? kDone : kBadRequest;
 }
 

@@ -29,7 +29,8 @@ int command_samplers(const Arguments& arguments) {
   if (json) {
     nlohmann::json out{{"samplers", nlohmann::json::array()}, {"schedules", nlohmann::json::array()}};
     for (const SamplerInfo& s : samplers())
-      out["samplers"].push_back({{"name", s.name}, {"label", s.label}, {"evaluations_a_step", s.evaluations}, {"stochastic", s.stochastic}});
+      out["samplers"].push_back(
+          {{"name", s.name}, {"label", s.label}, {"evaluations_a_step", s.evaluations}, {"stochastic", s.stochastic}});
     for (const ScheduleInfo& s : schedules()) out["schedules"].push_back({{"name", s.name}, {"label", s.label}});
     return print_json(out), kDone;
   }
@@ -38,7 +39,8 @@ int command_samplers(const Arguments& arguments) {
     std::printf("  %-20s %-20s %d%s\n", std::string(s.name).c_str(), std::string(s.label).c_str(), s.evaluations,
                 s.stochastic ? ", adds noise" : "");
   std::puts("schedules:");
-  for (const ScheduleInfo& s : schedules()) std::printf("  %-20s %s\n", std::string(s.name).c_str(), std::string(s.label).c_str());
+  for (const ScheduleInfo& s : schedules())
+    std::printf("  %-20s %s\n", std::string(s.name).c_str(), std::string(s.label).c_str());
   return kDone;
 }
 
@@ -50,10 +52,15 @@ int command_models(const Arguments& arguments) {
   for (const fs::path& folder : {fs::path(find_places().models), fs::path("models")}) {
     std::error_code none;
     for (const auto& entry : fs::directory_iterator(folder, none)) {
-      if (entry.path().extension() != ".safetensors" || (folder == "models" && fs::equivalent(folder, find_places().models, none))) continue;
+      if (entry.path().extension() != ".safetensors" ||
+          (folder == "models" && fs::equivalent(folder, find_places().models, none)))
+        continue;
       const Checkpoint checkpoint = Checkpoint::open(entry.path());
       const Model m = identify(checkpoint);
-      out.push_back({{"file", entry.path().string()}, {"title", m.title}, {"family", name(m.family)}, {"description", m.description}});
+      out.push_back({{"file", entry.path().string()},
+                     {"title", m.title},
+                     {"family", name(m.family)},
+                     {"description", m.description}});
     }
   }
   if (json) return print_json(out), kDone;
@@ -67,21 +74,28 @@ int command_models(const Arguments& arguments) {
 int command_cards(const Arguments& arguments) {
   bool json = false;
   std::string wanted;
-  if (!parse_listing("cards", "danqing cards [NAME] [--json]", arguments, json, [&](const std::string& word) { wanted += (wanted.empty() ? "" : " ") + word; }))
+  if (!parse_listing("cards", "danqing cards [NAME] [--json]", arguments, json,
+                     [&](const std::string& word) { wanted += (wanted.empty() ? "" : " ") + word; }))
     return kDone;
   const Catalogue catalogue = Catalogue::load(find_places().data);
   std::vector<const Card*> cards;
-  if (!wanted.empty()) cards.push_back(&catalogue.card(wanted));
+  if (!wanted.empty())
+    cards.push_back(&catalogue.card(wanted));
   else
     for (const Card& c : catalogue.cards()) cards.push_back(&c);
   nlohmann::json out = nlohmann::json::array();
   for (const Card* c : cards) {
     const Machine m = machine_of(*c);
-    out.push_back({{"name", c->name}, {"memory_bytes", m.memory.value}, {"bandwidth", m.bandwidth.value}, {"f16_flops", m.roofs.f16.value},
-                   {"bf16_flops", m.roofs.bf16.value}, {"f32_flops", m.roofs.f32.value}, {"sources", m.sources}});
+    out.push_back({{"name", c->name},
+                   {"memory_bytes", m.memory.value},
+                   {"bandwidth", m.bandwidth.value},
+                   {"f16_flops", m.roofs.f16.value},
+                   {"bf16_flops", m.roofs.bf16.value},
+                   {"f32_flops", m.roofs.f32.value},
+                   {"sources", m.sources}});
     if (!json)
-      std::printf("%-24s %10s usable  %10s  f16 %s\n", c->name.c_str(), to_string(m.memory).c_str(), to_string(m.bandwidth).c_str(),
-                  to_string(m.roofs.f16).c_str());
+      std::printf("%-24s %10s usable  %10s  f16 %s\n", c->name.c_str(), to_string(m.memory).c_str(),
+                  to_string(m.bandwidth).c_str(), to_string(m.roofs.f16).c_str());
   }
   if (json) print_json(out);
   return kDone;

@@ -23,17 +23,21 @@ void check_output(const PaintOptions& o, bool several) {
   namespace fs = std::filesystem;
   const auto check_folder = [](const std::string& path) {
     const fs::path folder = fs::path(path).parent_path().empty() ? "." : fs::path(path).parent_path();
-    if (!fs::is_directory(folder)) throw Error(Fault::request, path + ": the folder " + folder.string() + " does not exist");
-    if (access(folder.c_str(), W_OK) != 0) throw Error(Fault::request, path + ": the folder " + folder.string() + " cannot be written to");
+    if (!fs::is_directory(folder))
+      throw Error(Fault::request, path + ": the folder " + folder.string() + " does not exist");
+    if (access(folder.c_str(), W_OK) != 0)
+      throw Error(Fault::request, path + ": the folder " + folder.string() + " cannot be written to");
   };
   if (!o.output.empty()) {
     check_picture_ending(o.output);
     check_folder(o.output);
-    if (!several && !o.overwrite && fs::exists(o.output)) throw Error(Fault::request, o.output + " exists; --overwrite replaces it");
+    if (!several && !o.overwrite && fs::exists(o.output))
+      throw Error(Fault::request, o.output + " exists; --overwrite replaces it");
   }
   if (o.report.empty()) return;
   const std::string ending = fs::path(o.report).extension().string();
-  if (ending != ".json" && ending != ".html") throw Error(Fault::request, "--report: " + o.report + " must end in .json or .html");
+  if (ending != ".json" && ending != ".html")
+    throw Error(Fault::request, "--report: " + o.report + " must end in .json or .html");
   check_folder(o.report);
   if (!o.overwrite && fs::exists(o.report)) throw Error(Fault::request, o.report + " exists; --overwrite replaces it");
 }
@@ -67,7 +71,8 @@ Request request_from(const Arguments& arguments, PaintOptions& o, bool& stop) {
   const Usage usage{
       "paint",
       "danqing paint PROMPT [-m MODEL] [-o FILE.png|jpg|webp] [options]",
-      {{"-o, --output", "FILE", "where to; several pictures get numbers (default: named after the prompt)", [&](auto& v) { o.output = v; }},
+      {{"-o, --output", "FILE", "where to; several pictures get numbers (default: named after the prompt)",
+        [&](auto& v) { o.output = v; }},
        {"--report", "FILE", "predicted beside measured, as .json or .html", [&](auto& v) { o.report = v; }},
        {"--again", "PICTURE", "paint a picture once more from what it carries", [&](auto& v) { o.again = v; }},
        {"--overwrite", "", "replace files that exist", [&](auto&) { o.overwrite = true; }},
@@ -89,8 +94,10 @@ int command_paint(const Arguments& arguments) {
   bool stop = false;
   Request request = request_from(arguments, o, stop);
   if (stop) return kDone;
-  if (request.prompt.empty() && o.again.empty()) throw Error(Fault::request, "what shall be painted? danqing paint \"a red fox\"");
-  const bool several = std::max<int64_t>(request.batch, static_cast<int64_t>(request.prompt.size())) * request.count > 1;
+  if (request.prompt.empty() && o.again.empty())
+    throw Error(Fault::request, "what shall be painted? danqing paint \"a red fox\"");
+  const bool several =
+      std::max<int64_t>(request.batch, static_cast<int64_t>(request.prompt.size())) * request.count > 1;
   check_output(o, several);
   const Note note = [&](const std::string& text) {
     if (!o.quiet) std::fprintf(stderr, "note: %s\n", text.c_str());
@@ -111,8 +118,8 @@ int command_paint(const Arguments& arguments) {
   if (!o.report.empty()) write_report(*job, workplace, o, painting);
   if (!o.quiet)
     std::fprintf(stderr, "%s, %s at most (predicted %s, %s)\n", to_string(painting.trace.seconds).c_str(),
-                 to_string(painting.trace.allocated_peak + workplace.base).c_str(), to_string(job->plan.cost.seconds).c_str(),
-                 to_string(job->plan.peak + workplace.base).c_str());
+                 to_string(painting.trace.allocated_peak + workplace.base).c_str(),
+                 to_string(job->plan.cost.seconds).c_str(), to_string(job->plan.peak + workplace.base).c_str());
   return kDone;
 }
 

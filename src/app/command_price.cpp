@@ -21,12 +21,15 @@ int command_price(const Arguments& arguments) {
   if (!request.seed) request.seed = 0;
   std::vector<std::string> notes;
   std::optional<Shortfall> shortfall;
-  const auto [job, workplace] = prepare_here(request, [&](const std::string& text) { notes.push_back(text); }, &shortfall);
+  const auto [job, workplace] = prepare_here(
+      request, [&](const std::string& text) { notes.push_back(text); }, &shortfall);
   Subject subject = subject_of(*job, workplace);
   subject.notes = notes;
   if (shortfall) subject.remedies = shortfall->remedies;
-  if (json) std::printf("%s\n", report_json(subject).dump(2).c_str());
-  else std::printf("%s", report_text(subject).c_str());
+  if (json)
+    std::printf("%s\n", report_json(subject).dump(2).c_str());
+  else
+    std::printf("%s", report_text(subject).c_str());
   return shortfall ? kDoesNotFit : kDone;
 }
 

@@ -17,7 +17,8 @@ int command_probe(const Arguments& arguments) {
                     "danqing probe [options]",
                     {{"--json", "", "for scripts", [&](auto&) { json = true; }},
                      {"--threads", "N", "0: all cores", [&](auto& v) { threads = std::atoi(v.c_str()); }},
-                     {"--disk", "PATH", "file or folder whose reading speed counts (default: the models)", [&](auto& v) { disk = v; }}},
+                     {"--disk", "PATH", "file or folder whose reading speed counts (default: the models)",
+                      [&](auto& v) { disk = v; }}},
                     nullptr,
                     {}};
   if (!parse(usage, arguments)) return kDone;
@@ -27,13 +28,16 @@ int command_probe(const Arguments& arguments) {
   if (!path.empty()) save_machine(path, host, machine);
   if (json) return std::printf("%s\n", to_json(machine).dump(2).c_str()), kDone;
   const auto share = [](double s) { return static_cast<int>(s * 100 + 0.5); };
-  std::printf("%s, %d threads\n  f32   %s\n  bf16  %s\n  int8  %s\n  memory %s, disk %s\n", machine.name.c_str(), machine.threads,
-              to_string(machine.roofs.f32).c_str(), machine.roofs.bf16.value > 0 ? to_string(machine.roofs.bf16).c_str() : "none",
-              machine.roofs.int8.value > 0 ? to_string(machine.roofs.int8).c_str() : "none", to_string(machine.bandwidth).c_str(),
-              to_string(machine.disk).c_str());
-  std::printf("  reached: convolution %d %%, linear %d %%, attention %d %% of the roof; norms and sums %d %% of the bandwidth\n",
-              share(machine.efficiency.convolution), share(machine.efficiency.linear), share(machine.efficiency.attention),
-              share(machine.efficiency.memory_bound));
+  std::printf("%s, %d threads\n  f32   %s\n  bf16  %s\n  int8  %s\n  memory %s, disk %s\n", machine.name.c_str(),
+              machine.threads, to_string(machine.roofs.f32).c_str(),
+              machine.roofs.bf16.value > 0 ? to_string(machine.roofs.bf16).c_str() : "none",
+              machine.roofs.int8.value > 0 ? to_string(machine.roofs.int8).c_str() : "none",
+              to_string(machine.bandwidth).c_str(), to_string(machine.disk).c_str());
+  std::printf(
+      "  reached: convolution %d %%, linear %d %%, attention %d %% of the roof; norms and sums %d %% of the "
+      "bandwidth\n",
+      share(machine.efficiency.convolution), share(machine.efficiency.linear), share(machine.efficiency.attention),
+      share(machine.efficiency.memory_bound));
   if (!path.empty()) std::printf("kept in %s\n", path.c_str());
   return kDone;
 }

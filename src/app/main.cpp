@@ -1,4 +1,5 @@
 // danqing: paints, prices and explains. Errors end here: one sentence, and an exit code that scripts can use.
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -34,15 +35,20 @@ void print_help() {
 int exit_code(Fault fault) {
   switch (fault) {
     case Fault::request:
-    case Fault::file: return kBadRequest;
-    case Fault::capacity: return kDoesNotFit;
-    case Fault::cancelled: return kInterrupted;
-    case Fault::numeric: break;
+    case Fault::file:
+      return kBadRequest;
+    case Fault::capacity:
+      return kDoesNotFit;
+    case Fault::cancelled:
+      return kInterrupted;
+    case Fault::numeric:
+      break;
   }
   return kInternal;
 }
 
 int run(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes becomes an error of write(), with a sentence
   const std::string name = argc > 1 ? argv[1] : "--help";
   if (name == "--help" || name == "-h" || name == "help") return print_help(), kDone;
   if (name == "--version") return std::puts("danqing 0.1.0"), kDone;

@@ -2,6 +2,7 @@
 #include "app/options.h"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdio>
 
 #include "base/error.h"
@@ -23,6 +24,16 @@ const char* short_form(const std::string& name) {
   return "";
 }
 
+// -1 is how other programs write "by chance".
+std::optional<uint64_t> seed_from(const std::string& text) {
+  if (text == "-1") return std::nullopt;
+  uint64_t value = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || rest != text.data() + text.size())
+    throw Error(Fault::request, "--seed: \"" + text + "\" is not a whole number from 0 to 18446744073709551615");
+  return value;
+}
+
 void print_line(const std::string& flag, const std::string& help) {
   std::printf("  %-31s %s\n", flag.c_str(), help.c_str());
 }
@@ -35,7 +46,8 @@ void print_help(const Usage& usage) {
   visit(*usage.request, [](const Field& field, const auto&) {
     const std::string name = field.name;
     if (name == "prompt" || name == "width" || name == "height") return;
-    print_line(short_form(name) + std::string(*short_form(name) ? " " : "") + flag_of(field) + " " + field.value, field.help);
+    print_line(short_form(name) + std::string(*short_form(name) ? " " : "") + flag_of(field) + " " + field.value,
+               field.help);
   });
 }
 
@@ -61,7 +73,11 @@ bool parse(const Usage& usage, const Arguments& arguments) {
     app.add_option("--size", size);
     visit(*usage.request, [&](const Field& field, auto& member) {
       if (std::string(field.name) == "prompt") return;
-      app.add_option(short_form(field.name) + flag_of(field), member)->allow_extra_args(false);
+      const std::string names = short_form(field.name) + flag_of(field);
+      if constexpr (std::is_same_v<std::decay_t<decltype(member)>, std::optional<uint64_t>>)
+        app.add_option_function<std::string>(names, [&member](const std::string& v) { member = seed_from(v); });
+      else
+        app.add_option(names, member)->allow_extra_args(false);
     });
   }
   try {
@@ -73,7 +89,8 @@ bool parse(const Usage& usage, const Arguments& arguments) {
   if (help) return print_help(usage), false;
   if (!size.empty()) parse_size(size, *usage.request);
   for (const std::string& word : alone) {
-    if (!usage.positional) throw Error(Fault::request, "\"" + word + "\" is not expected; see `danqing " + usage.verb + " --help`");
+    if (!usage.positional)
+      throw Error(Fault::request, "\"" + word + "\" is not expected; see `danqing " + usage.verb + " --help`");
     usage.positional(word);
   }
   return true;

@@ -18,8 +18,8 @@ struct Flag {
 struct Usage {
   std::string verb, line;  // "danqing paint PROMPT [options]"
   std::vector<Flag> flags;
-  Request* request = nullptr;                               // take a request's fields too
-  std::function<void(const std::string&)> positional;       // what stands alone
+  Request* request = nullptr;                          // take a request's fields too
+  std::function<void(const std::string&)> positional;  // what stands alone
 };
 
 // Throws Error(request) for what is not known or has a wrong value. False: help was asked for and printed.

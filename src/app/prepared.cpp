@@ -20,15 +20,18 @@ Here prepare_here(Request request, const Note& note, std::optional<Shortfall>* s
   if (request.model.empty()) {
     request.model = places.models + "/" + kOwnModel;
     if (!std::filesystem::exists(request.model))
-      throw Error(Fault::request, "no model named, and the small one (" + std::string(kOwnModel) + ") is not there; name one with -m FILE");
+      throw Error(Fault::request, "no model named, and the small one (" + std::string(kOwnModel) +
+                                      ") is not there; name one with -m FILE");
   }
   Here here;
   here.workplace = workplace_here(request, note);
   Prepared prepared = prepare(std::move(request), here.workplace, places);
   if (prepared.job)
     for (const std::string& text : prepared.job->notes) note(text);
-  if (shortfall) *shortfall = prepared.shortfall;
-  else if (prepared.shortfall) return say(*prepared.shortfall), here;
+  if (shortfall)
+    *shortfall = prepared.shortfall;
+  else if (prepared.shortfall)
+    return say(*prepared.shortfall), here;
   here.job = std::move(prepared.job);
   return here;
 }

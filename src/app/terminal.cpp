@@ -1,8 +1,9 @@
 #include "app/terminal.h"
 
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdio>
-#include <unistd.h>
 
 #include "app/command.h"
 
@@ -33,7 +34,8 @@ void ProgressLine::show(const Progress& p) {
   bar.resize(kWidth, '.');
   const bool counts = p.total > 1 && !p.phase.starts_with("load");
   const std::string step = counts ? " " + std::to_string(p.step) + "/" + std::to_string(p.total) : "";
-  std::fprintf(stderr, "\r\033[K[%s] %s%s  %s  %s", bar.c_str(), p.phase.c_str(), step.c_str(), left.c_str(), memory.c_str());
+  std::fprintf(stderr, "\r\033[K[%s] %s%s  %s  %s", bar.c_str(), p.phase.c_str(), step.c_str(), left.c_str(),
+               memory.c_str());
   std::fflush(stderr);
   drawn_ = true;
 }

@@ -8,9 +8,10 @@
 namespace danqing {
 
 struct NodeFacts {
-  Bytes scratch;              // needed only while the op runs; the plan places it in the arena
-  std::vector<Bytes> packed;  // per input: bytes of that weight as this op wants it held; 0 for inputs that are no weights
-  bool copied = false;        // weights are held in checkpoint order: loading needs no second copy to rearrange them from
+  Bytes scratch;  // needed only while the op runs; the plan places it in the arena
+  std::vector<Bytes>
+      packed;           // per input: bytes of that weight as this op wants it held; 0 for inputs that are no weights
+  bool copied = false;  // weights are held in checkpoint order: loading needs no second copy to rearrange them from
 };
 
 class Backend {

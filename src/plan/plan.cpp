@@ -95,7 +95,9 @@ class PhasePlanner {
     }
   }
 
-  DType activations_of(const Node& node) const { return node.in.empty() ? node.type.dtype : graph_[node.in[0]].type.dtype; }
+  DType activations_of(const Node& node) const {
+    return node.in.empty() ? node.type.dtype : graph_[node.in[0]].type.dtype;
+  }
 
   void touch(Value v, int reader) {
     const Slot& slot = node_plan(root_of(graph_, v)).slot;
@@ -163,7 +165,8 @@ class Planner {
  private:
   void add_to_load(const PhasePlan& phase, size_t number, Bytes staging) {
     auto at = std::ranges::find(out_.loads, phase.component, &LoadPlan::component);
-    if (at == out_.loads.end()) at = out_.loads.insert(at, LoadPlan{phase.component, number, number, {}, Bytes(kReadBlock), {}, {}, {}});
+    if (at == out_.loads.end())
+      at = out_.loads.insert(at, LoadPlan{phase.component, number, number, {}, Bytes(kReadBlock), {}, {}, {}});
     at->last_phase = number;
     at->weights += phase.weights;
     at->staging = std::max(at->staging, staging + Bytes(kReadBlock));

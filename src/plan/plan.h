@@ -1,5 +1,5 @@
-// What a program will cost on a machine: order, placement, bytes, seconds and what binds them; before any weight is loaded.
-// Memory is exact: run allocates what stands here and nothing else that grows with the work.
+// What a program will cost on a machine: order, placement, bytes, seconds and what binds them; before any weight is
+// loaded. Memory is exact: run allocates what stands here and nothing else that grows with the work.
 #pragma once
 
 #include <map>
@@ -33,9 +33,9 @@ struct PhasePlan {
   int64_t times = 1;
   std::vector<NodePlan> nodes;  // one a node of the phase's graph
   Bytes weights, arena;
-  Work work;            // of one run
-  Cost cost;            // of one run
-  Bytes peak;           // most that is allocated while it runs
+  Work work;   // of one run
+  Cost cost;   // of one run
+  Bytes peak;  // most that is allocated while it runs
 };
 
 // What crosses the border of a phase: given by the host, carried over, or read by the host; and the host's own buffers.
@@ -60,7 +60,7 @@ struct Plan {
   std::vector<PhasePlan> phases;
   std::vector<IoTensor> io;
   std::vector<LoadPlan> loads;
-  Bytes peak;  // most that is allocated at once, the process's base not counted
+  Bytes peak;                      // most that is allocated at once, the process's base not counted
   Bytes weights, arena, io_bytes;  // at the moment of the peak
   Work work;                       // of the whole request
   Cost cost;                       // of the whole request, loading included

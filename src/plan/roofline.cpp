@@ -45,13 +45,16 @@ Cost cost_of(const Op& op, const Work& work, DType activations, const Machine& m
   if (bytes == 0) return cost;
   const Efficiency& e = machine.efficiency;
   const double shares[] = {e.convolution, e.linear, e.attention, 1};
-  const double compute = work.products.value > 0
-                             ? over(work.products.value, roof(machine, activations).value * shares[static_cast<size_t>(kind_of(op))])
-                             : over(work.vector.value, machine.roofs.f32.value * kVectorShare);
+  const double compute =
+      work.products.value > 0
+          ? over(work.products.value, roof(machine, activations).value * shares[static_cast<size_t>(kind_of(op))])
+          : over(work.vector.value, machine.roofs.f32.value * kVectorShare);
   const double bandwidth = over(bytes, machine.bandwidth.value * e.memory_bound);
   const double slowest = std::max(compute, bandwidth);
   cost.seconds = Seconds(slowest + machine.launch.value);
-  cost.bound = slowest < machine.launch.value ? Bound::overhead : compute >= bandwidth ? Bound::compute : Bound::bandwidth;
+  cost.bound = slowest < machine.launch.value ? Bound::overhead
+               : compute >= bandwidth         ? Bound::compute
+                                              : Bound::bandwidth;
   cost.by_bound[static_cast<size_t>(cost.bound)] = cost.seconds.value;
   return cost;
 }
@@ -59,8 +62,8 @@ Cost cost_of(const Op& op, const Work& work, DType activations, const Machine& m
 Cost load_cost(Bytes file, Bytes held, const Machine& machine) {
   Cost cost;
   const double read = over(static_cast<double>(file.value), machine.disk.value);
-  // A page is cleared; a value is read, widened, written plain, read again and written as the kernels want it: as measured on
-  // full-size models, as long as moving each byte twelve times.
+  // A page is cleared; a value is read, widened, written plain, read again and written as the kernels want it: as
+  // measured on full-size models, as long as moving each byte twelve times.
   const double rearrange = over(12 * static_cast<double>(held.value), machine.bandwidth.value);
   cost.seconds = Seconds(read + rearrange);
   cost.bound = read >= rearrange ? Bound::disk : Bound::bandwidth;

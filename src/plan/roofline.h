@@ -1,4 +1,5 @@
-// Seconds of one op: the slowest of arithmetic, memory and launch, each against what the machine achieves on that kind of op.
+// Seconds of one op: the slowest of arithmetic, memory and launch, each against what the machine achieves on that kind
+// of op.
 #pragma once
 
 #include <array>
