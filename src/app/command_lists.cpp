@@ -21,6 +21,17 @@ void print_json(const nlohmann::json& j) {
   std::printf("%s\n", j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
 }
 
+// A file that is no model is listed with the reason.
+nlohmann::json describe_model(const std::filesystem::path& path) {
+  try {
+    const Checkpoint checkpoint = Checkpoint::open(path);
+    const Model m = identify(checkpoint);
+    return {{"file", path.string()}, {"title", m.title}, {"family", name(m.family)}, {"description", m.description}};
+  } catch (const Error& e) {
+    return {{"file", path.string()}, {"title", ""}, {"family", "no model"}, {"description", e.what()}};
+  }
+}
+
 }  // namespace
 
 int command_samplers(const Arguments& arguments) {
@@ -55,12 +66,7 @@ int command_models(const Arguments& arguments) {
       if (entry.path().extension() != ".safetensors" ||
           (folder == "models" && fs::equivalent(folder, find_places().models, none)))
         continue;
-      const Checkpoint checkpoint = Checkpoint::open(entry.path());
-      const Model m = identify(checkpoint);
-      out.push_back({{"file", entry.path().string()},
-                     {"title", m.title},
-                     {"family", name(m.family)},
-                     {"description", m.description}});
+      out.push_back(describe_model(entry.path()));
     }
   }
   if (json) return print_json(out), kDone;

@@ -21,9 +21,14 @@ struct PaintOptions {
 // Everything about the place of the files that can go wrong is found before the first step.
 void check_output(const PaintOptions& o, bool several) {
   namespace fs = std::filesystem;
+  const auto exists = [](const std::string& path) {
+    std::error_code none;
+    return fs::exists(path, none);
+  };
   const auto check_folder = [](const std::string& path) {
     const fs::path folder = fs::path(path).parent_path().empty() ? "." : fs::path(path).parent_path();
-    if (!fs::is_directory(folder))
+    std::error_code none;
+    if (!fs::is_directory(folder, none))
       throw Error(Fault::request, path + ": the folder " + folder.string() + " does not exist");
     if (access(folder.c_str(), W_OK) != 0)
       throw Error(Fault::request, path + ": the folder " + folder.string() + " cannot be written to");
@@ -31,7 +36,7 @@ void check_output(const PaintOptions& o, bool several) {
   if (!o.output.empty()) {
     check_picture_ending(o.output);
     check_folder(o.output);
-    if (!several && !o.overwrite && fs::exists(o.output))
+    if (!several && !o.overwrite && exists(o.output))
       throw Error(Fault::request, o.output + " exists; --overwrite replaces it");
   }
   if (o.report.empty()) return;
@@ -39,7 +44,7 @@ void check_output(const PaintOptions& o, bool several) {
   if (ending != ".json" && ending != ".html")
     throw Error(Fault::request, "--report: " + o.report + " must end in .json or .html");
   check_folder(o.report);
-  if (!o.overwrite && fs::exists(o.report)) throw Error(Fault::request, o.report + " exists; --overwrite replaces it");
+  if (!o.overwrite && exists(o.report)) throw Error(Fault::request, o.report + " exists; --overwrite replaces it");
 }
 
 std::string save(const Job& job, const PaintOptions& o, const Image& image, int64_t index, bool several) {
@@ -65,6 +70,16 @@ void write_report(const Job& job, const Workplace& workplace, const PaintOptions
              o.overwrite ? Existing::replace : Existing::refuse);
 }
 
+// The value of --again, in either form: it must be known before the other flags are read.
+std::string picture_to_repeat(const Arguments& arguments) {
+  const std::string flag = "--again";
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].starts_with(flag + "=")) return arguments[i].substr(flag.size() + 1);
+    if (arguments[i] == flag && i + 1 < arguments.size()) return arguments[i + 1];
+  }
+  return {};
+}
+
 Request request_from(const Arguments& arguments, PaintOptions& o, bool& stop) {
   Request request;
   std::vector<std::string> prompts;
@@ -80,8 +95,7 @@ Request request_from(const Arguments& arguments, PaintOptions& o, bool& stop) {
       &request,
       [&](const std::string& word) { prompts.push_back(word); }};
   // What the picture carries comes first; flags change it.
-  for (size_t i = 0; i + 1 < arguments.size(); ++i)
-    if (arguments[i] == "--again") request = request_of_picture(arguments[i + 1]);
+  if (const std::string picture = picture_to_repeat(arguments); !picture.empty()) request = request_of_picture(picture);
   stop = !parse(usage, arguments);
   if (!prompts.empty()) request.prompt = prompts;
   return request;

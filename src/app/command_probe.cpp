@@ -1,3 +1,4 @@
+#include <charconv>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -9,6 +10,14 @@
 
 namespace danqing {
 
+static int threads_from(const std::string& text) {
+  int value = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || rest != text.data() + text.size() || value < 0 || value > 1024)
+    throw Error(Fault::request, "--threads: \"" + text + "\" is not a whole number from 0 to 1024");
+  return value;
+}
+
 int command_probe(const Arguments& arguments) {
   bool json = false;
   int threads = 0;
@@ -16,7 +25,7 @@ int command_probe(const Arguments& arguments) {
   const Usage usage{"probe",
                     "danqing probe [options]",
                     {{"--json", "", "for scripts", [&](auto&) { json = true; }},
-                     {"--threads", "N", "0: all cores", [&](auto& v) { threads = std::atoi(v.c_str()); }},
+                     {"--threads", "N", "0: all cores", [&](auto& v) { threads = threads_from(v); }},
                      {"--disk", "PATH", "file or folder whose reading speed counts (default: the models)",
                       [&](auto& v) { disk = v; }}},
                     nullptr,

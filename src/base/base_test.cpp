@@ -29,7 +29,7 @@ TEST(Units, ReadSizes) {
   EXPECT_EQ(parse_bytes("1.5g", "--memory").value, kGiB * 3 / 2);
   EXPECT_EQ(parse_bytes("512M", "--memory").value, 512 * kMiB);
   EXPECT_EQ(parse_bytes("1048576", "--memory").value, kMiB);
-  for (const char* bad : {"", "x", "-1", "0", "1e30", "8 zb", "8gibs", "nan", "inf", "99999999999G", "1,5g"})
+  for (const char* bad : {"", "x", "-1", "0", "0.5", "1e30", "8 zb", "8gibs", "nan", "inf", "99999999999G", "1,5g"})
     EXPECT_THROW(parse_bytes(bad, "--memory"), Error) << bad;
 }
 

@@ -7,7 +7,7 @@
 
 namespace danqing {
 
-// Each fault has one exit code (app) and one HTTP status (serve).
+// Each fault has one exit code (app/main.cpp).
 enum class Fault {
   request,    // what was asked cannot be (an unknown sampler, a size of zero)
   file,       // a file is missing, broken or not what it should be

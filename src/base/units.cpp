@@ -65,7 +65,7 @@ Bytes parse_bytes(const std::string& text, const std::string& what) {
     if (at == std::string::npos || (tail != "" && tail != "b" && tail != "ib")) return fail();
     scale = std::pow(1024.0, static_cast<double>(at + 1));
   }
-  if (value * scale >= 9e18) return fail();
+  if (!(value * scale >= 1) || value * scale >= 9e18) return fail();
   return Bytes(static_cast<int64_t>(value * scale));
 }
 

@@ -28,10 +28,10 @@ inline constexpr int64_t kMiB = int64_t{1} << 20;
 inline constexpr int64_t kGiB = int64_t{1} << 30;
 
 std::string to_string(Bytes);    // "3.20 GiB", "512 MiB", "17 B"
-std::string to_string(Flops);    // "0.803 TFLOP", "13.3 GFLOP"
+std::string to_string(Flops);    // "2.51 TFLOP", "803 GFLOP"
 std::string to_string(Seconds);  // "830 ms", "12.4 s", "3 min 20 s", "2 h 05 min"
 
-// "8GiB", "8 GB" (= 8 GiB, as people mean it), "512M", "1.5g", "1048576": nullopt-free, throws Error(request).
+// "8GiB", "8 GB" (= 8 GiB, as people mean it), "512M", "1.5g", "1048576": at least one byte, else Error(request).
 Bytes parse_bytes(const std::string& text, const std::string& what);
 
 }  // namespace danqing

@@ -19,6 +19,13 @@ size_t index(Value v) { return static_cast<size_t>(v.id); }
 
 int64_t aligned(int64_t bytes) { return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment; }
 
+// Bytes stop at the largest number there is.
+Work all_runs(const Work& one, int64_t times) {
+  const auto n = static_cast<double>(times);
+  const auto bytes = [n](Bytes b) { return Bytes(static_cast<int64_t>(std::min(static_cast<double>(b.value) * n, 9e18))); };
+  return {Flops(one.products.value * n), Flops(one.vector.value * n), bytes(one.read), bytes(one.written)};
+}
+
 // Collects what crosses borders, with the phases that need it.
 class Borders {
  public:
@@ -221,7 +228,7 @@ class Planner {
     }
     for (const PhasePlan& phase : out_.phases) {
       out_.cost += phase.cost * static_cast<double>(phase.times);
-      for (int64_t i = 0; i < phase.times; ++i) out_.work += phase.work;
+      out_.work += all_runs(phase.work, phase.times);
     }
   }
 
