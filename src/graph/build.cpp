@@ -86,8 +86,19 @@ Value Build::rms_norm(Value x, const std::string& name, float eps) const {
   return b.make(RmsNorm{eps}, {x, b.vector("weight", shape(x).back())});
 }
 
-Value Build::attention(Value q, Value k, Value v, int heads, int kv_heads, bool causal) const {
-  return make(Attention{heads, kv_heads, causal}, {q, k, v});
+Value Build::attention(Value q, Value k, Value v, int heads, int kv_heads, bool causal,
+                       std::optional<Value> lengths) const {
+  std::vector<Value> in{q, k, v};
+  if (lengths) in.push_back(*lengths);
+  return make(Attention{heads, kv_heads, causal, lengths.has_value()}, std::move(in));
+}
+
+Value Build::rows(Value x, int64_t begin, int64_t end) const {
+  return begin == 0 && end == shape(x)[1] ? x : make(Rows{begin, end}, {x});
+}
+
+Value Build::concat_rows(std::vector<Value> parts) const {
+  return parts.size() == 1 ? parts.front() : make(Concat{1}, std::move(parts));
 }
 
 }  // namespace danqing

@@ -89,6 +89,30 @@ TEST(Graph, PrintsALineANode) {
             "-> %3 y\n");
 }
 
+TEST(Graph, ShapesOfTokenOps) {
+  Graph g;
+  const Build b(g, {});
+  const Value x = b.input("x", {DType::f32, {4, 6, 8}}), y = b.input("y", {DType::f32, {2, 3, 8}});
+  EXPECT_EQ(b.shape(b.concat_rows({x, y})), (Shape{4, 9, 8}));
+  EXPECT_THROW(b.concat_rows({y, x}), Bug);  // the first part says how many images there are
+  EXPECT_EQ(b.rows(x, 0, 6), x);
+  EXPECT_EQ(b.shape(b.unpatchify(x, 2, 4, 6)), (Shape{4, 4, 6, 2}));
+  EXPECT_EQ(b.shape(b.patchify(b.unpatchify(x, 2, 4, 6), 2)), b.shape(x));
+  EXPECT_THROW(b.unpatchify(x, 2, 4, 8), Bug);
+  EXPECT_EQ(b.shape(b.repeat(x, {5, 4, 6, 8})), (Shape{5, 4, 6, 8}));
+  EXPECT_THROW(b.repeat(x, {6, 8}), Bug);
+  const Value rows = b.input("rows", {DType::f32, {2, 8}}), three = b.input("three", {DType::f32, {3, 8}});
+  EXPECT_EQ(b.shape(b.modulate(x, rows)), b.shape(x));
+  EXPECT_THROW(b.modulate(x, three), Bug);
+  EXPECT_THROW(b.modulate_add(x, rows, y), Bug);
+  const Value table = b.input("table", {DType::f32, {2, 6, 8}});
+  EXPECT_EQ(b.shape(b.rope(x, table, true)), b.shape(x));
+  EXPECT_THROW(b.rope(y, table, true), Bug);
+  const Value lengths = b.input("lengths", {DType::i32, {2}});
+  EXPECT_EQ(b.shape(b.attention(x, y, y, 2, 2, false, lengths)), b.shape(x));
+  EXPECT_THROW(b.attention(x, x, x, 2, 2, false, lengths), Bug);
+}
+
 TEST(Graph, RefusesWhatDoesNotAgree) {
   Graph g;
   const Build b(g, {});

@@ -1,5 +1,7 @@
 #include "graph/op.h"
 
+#include <algorithm>
+
 namespace danqing {
 
 std::string to_string(const TensorType& t) { return to_string(t.shape) + " " + std::string(name(t.dtype)); }
@@ -7,10 +9,10 @@ std::string to_string(const TensorType& t) { return to_string(t.shape) + " " + s
 Bytes size_of(const TensorType& t) { return Bytes(bytes_of(t.dtype, t.shape.count())); }
 
 std::string_view name_of(const Op& op) {
-  static constexpr std::string_view names[] = {"input",    "weight",    "linear",  "conv2d", "group_norm", "layer_norm",
-                                               "rms_norm", "attention", "add",     "mul",    "unary",      "scale",
-                                               "concat",   "upsample",  "reshape", "slice",  "rows",       "embedding",
-                                               "sinusoid", "select",    "cast"};
+  static constexpr std::string_view names[] = {
+      "input",    "weight",   "linear", "conv2d", "group_norm", "layer_norm", "rms_norm", "attention", "add",
+      "mul",      "modulate", "rope",   "unary",  "scale",      "concat",     "repeat",   "patchify",  "unpatchify",
+      "upsample", "reshape",  "slice",  "rows",   "embedding",  "sinusoid",   "select",   "cast"};
   static_assert(std::size(names) == std::variant_size_v<Op>);
   return names[op.index()];
 }
@@ -38,7 +40,16 @@ std::string describe(const Op& op) {
             flag(o.activation != Activation::none, name(o.activation)), flag(o.residual, "add");
           },
           [&](const GroupNorm& o) { number("groups", o.groups), flag(o.has_shift, "shift"), flag(o.silu, "silu"); },
-          [&](const Attention& o) { number("heads", o.heads), flag(o.causal, "causal"); },
+          [&](const Attention& o) {
+            number("heads", o.heads), flag(o.causal, "causal"), flag(o.has_lengths, "lengths");
+          },
+          [&](const Modulate& o) { flag(o.residual, "add"); },
+          [&](const Rope& o) { flag(o.halves, "halves"); },
+          [&](const Concat& o) {
+            if (o.axis >= 0) number("axis", o.axis);
+          },
+          [&](const Patchify& o) { number("side", o.side); },
+          [&](const Unpatchify& o) { number("side", o.side); },
           [&](const Unary& o) { (text += " ") += name(o.kind); },
           [&](const Weight& o) { (text += " ") += o.parts.front().name; },
           [](const auto&) {},
@@ -55,6 +66,9 @@ Shape with_last(Shape s, int64_t last) {
   s[-1] = last;
   return s;
 }
+
+// Rows of conditioning [K, ..] for N images: image n takes row n*K/N.
+bool divides(int64_t rows, int64_t images) { return rows > 0 && images % rows == 0; }
 
 bool is_suffix(const Shape& part, const Shape& whole) {
   if (part.rank() > whole.rank()) return false;
@@ -111,8 +125,9 @@ TensorType result_of(const RmsNorm&, Types in) {
 }
 
 TensorType result_of(const Attention& o, Types in) {
-  DANQING_CHECK(in.size() == 3);
+  DANQING_CHECK(in.size() == 3u + o.has_lengths);
   const Shape &q = in[0].shape, &k = in[1].shape;
+  if (o.has_lengths) DANQING_CHECK((in[3] == TensorType{DType::i32, {k[0]}}));
   DANQING_CHECK(q.rank() == 3 && k.rank() == 3 && in[2].shape == k && q[0] % k[0] == 0);
   DANQING_CHECK(o.heads % o.kv_heads == 0 && q[2] % o.heads == 0 && k[2] % o.kv_heads == 0);
   DANQING_CHECK(q[2] / o.heads == k[2] / o.kv_heads);
@@ -125,16 +140,57 @@ TensorType binary(Types in) {
 }
 TensorType result_of(const Add&, Types in) { return binary(in); }
 TensorType result_of(const Mul&, Types in) { return binary(in); }
+
+TensorType result_of(const Modulate& o, Types in) {
+  DANQING_CHECK(in.size() == 2u + o.residual);
+  const Shape &x = in[0].shape, &factor = in[1].shape;
+  DANQING_CHECK(x.rank() >= 2 && factor.rank() == 2 && factor[1] == x.back() && divides(factor[0], x[0]));
+  if (o.residual) DANQING_CHECK(in[2] == in[0]);
+  return same(in);
+}
+
+TensorType result_of(const Rope&, Types in) {
+  DANQING_CHECK(in.size() == 2);
+  const Shape &x = in[0].shape, &table = in[1].shape;
+  DANQING_CHECK(x.rank() == 3 && table.rank() == 3 && table[1] == x[1] && divides(table[0], x[0]));
+  DANQING_CHECK(in[1].dtype == DType::f32 && table[2] % 4 == 0 && x[2] % (table[2] / 2) == 0);
+  return same(in);
+}
+
 TensorType result_of(const Unary&, Types in) { return same(in); }
 TensorType result_of(const Scale&, Types in) { return same(in); }
 
-TensorType result_of(const Concat&, Types in) {
-  int64_t last = 0;
+TensorType result_of(const Concat& o, Types in) {
+  const int axis = o.axis < 0 ? in[0].shape.rank() - 1 : o.axis;
+  DANQING_CHECK(axis < in[0].shape.rank());
+  Shape whole = in[0].shape;
+  int64_t sum = 0;
   for (const TensorType& t : in) {
-    DANQING_CHECK(with_last(t.shape, 0) == with_last(in[0].shape, 0) && t.dtype == in[0].dtype);
-    last += t.shape.back();
+    DANQING_CHECK(t.dtype == in[0].dtype && t.shape.rank() == whole.rank());
+    for (int i = 0; i < whole.rank(); ++i)
+      DANQING_CHECK(i == axis || t.shape[i] == whole[i] || (i == 0 && divides(t.shape[0], whole[0])));
+    sum += t.shape[axis];
   }
-  return {in[0].dtype, with_last(in[0].shape, last)};
+  whole[axis] = sum;
+  return {in[0].dtype, whole};
+}
+
+TensorType result_of(const Repeat& o, Types in) {
+  DANQING_CHECK(in.size() == 1 && is_suffix(in[0].shape, o.to) && in[0].shape.count() > 0);
+  return {in[0].dtype, o.to};
+}
+
+TensorType result_of(const Patchify& o, Types in) {
+  const Shape& x = in[0].shape;
+  DANQING_CHECK(x.rank() == 4 && o.side > 0 && x[1] % o.side == 0 && x[2] % o.side == 0);
+  return {in[0].dtype, {x[0], x[1] / o.side * (x[2] / o.side), o.side * o.side * x[3]}};
+}
+
+TensorType result_of(const Unpatchify& o, Types in) {
+  const Shape& x = in[0].shape;
+  DANQING_CHECK(x.rank() == 3 && o.side > 0 && o.height % o.side == 0 && o.width % o.side == 0);
+  DANQING_CHECK(x[1] == o.height / o.side * (o.width / o.side) && x[2] % (o.side * o.side) == 0);
+  return {in[0].dtype, {x[0], o.height, o.width, x[2] / (o.side * o.side)}};
 }
 
 TensorType result_of(const Upsample& o, Types in) {
@@ -203,6 +259,8 @@ double per_value(const RmsNorm&) { return 4; }
 double per_value(const Attention&) { return 2; }
 double per_value(const Add&) { return 1; }
 double per_value(const Mul&) { return 1; }
+double per_value(const Modulate& o) { return 1 + o.residual; }
+double per_value(const Rope&) { return 3; }
 double per_value(const Unary& o) { return activation_cost(o.kind); }
 double per_value(const Scale&) { return 2; }
 double per_value(const Sinusoid&) { return 16; }

@@ -65,20 +65,45 @@ struct RmsNorm {
   float eps = 1e-6f;
 };  // in: x [.., C], weight [C]
 // in: q [N, Lq, heads*d], k and v [M, Lk, kv_heads*d]; M divides N, image n reads row n*M/N. Scale 1/sqrt(d).
-// softmax in f32; the score matrix is never held.
+// softmax in f32; the score matrix is never held. has_lengths: lengths i32 [M], row m has only its first lengths[m]
+// keys.
 struct Attention {
   int heads = 1, kv_heads = 1;
-  bool causal = false;
+  bool causal = false, has_lengths = false;
 };
 struct Add {};  // in: a, b; b's shape is a trailing part of a's shape
 struct Mul {};  // the same with a product
+// in: x [N, .., C], factor [K, C] (image n takes row n*K/N), residual like x if so. out = x * factor (+ residual)
+struct Modulate {
+  bool residual = false;
+};
+// in: x [N, L, heads*d], table f32 [K, L, 2*d] (image n takes row n*K/N): for every token d factors of the value and d
+// of its partner, which is its neighbour in a pair, or with `halves` the value d/2 away. Rotary positions (Su et al.,
+// RoFormer, 2021) when they are cosines and signed sines.
+struct Rope {
+  bool halves = false;
+};
 struct Unary {
   Activation kind = Activation::silu;
 };
 struct Scale {
   float factor = 1, offset = 0;
-};                 // x * factor + offset
-struct Concat {};  // along the last axis
+};  // x * factor + offset
+// Along an axis, -1 the last. Before that axis the inputs agree, except that one may have fewer images (the first
+// axis): K divides N, image n takes row n*K/N.
+struct Concat {
+  int axis = -1;
+};
+struct Repeat {
+  Shape to;
+};  // in: a trailing part of `to`, which is filled with it
+// Squares of pixels as tokens and back: [N, H, W, C] to [N, (H/side)*(W/side), side*side*C], inside a token by rows.
+struct Patchify {
+  int64_t side = 2;
+};
+struct Unpatchify {
+  int64_t side = 2, height = 0, width = 0;
+};  // height, width: of the picture
 struct Upsample {
   int64_t height = 0, width = 0;
 };  // x [N, H, W, C] to [N, height, width, C] by nearest neighbour
@@ -108,8 +133,9 @@ struct Cast {
   DType to = DType::f32;
 };
 
-using Op = std::variant<Input, Weight, Linear, Conv2d, GroupNorm, LayerNorm, RmsNorm, Attention, Add, Mul, Unary, Scale,
-                        Concat, Upsample, Reshape, Slice, Rows, Embedding, Sinusoid, Select, Cast>;
+using Op = std::variant<Input, Weight, Linear, Conv2d, GroupNorm, LayerNorm, RmsNorm, Attention, Add, Mul, Modulate,
+                        Rope, Unary, Scale, Concat, Repeat, Patchify, Unpatchify, Upsample, Reshape, Slice, Rows,
+                        Embedding, Sinusoid, Select, Cast>;
 
 std::string_view name_of(const Op&);  // "conv2d"
 std::string describe(const Op&);      // "conv2d stride 2 +bias +silu": what the printer shows

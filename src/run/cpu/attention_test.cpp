@@ -91,6 +91,38 @@ TEST(AttentionTest, SharedHeadsAndImages) {
   check({2, 2, 45, 45, 4, 2, 16, true});
 }
 
+// Images with fewer keys give what attention over those keys alone gives; keys past the end are never looked at.
+TEST(AttentionTest, CutsKeysByImage) {
+  for (DType type : {DType::f32, DType::bf16})
+    for (const Case& c :
+         {Case{2, 2, 21, 130, 4, 2, 16}, Case{4, 2, 45, 40, 1, 1, 24}, Case{2, 2, 30, 30, 2, 2, 8, true}}) {
+      Alone a = alone([&](Build b) {
+        const Value q = b.input("q", {type, {c.images, c.queries, c.heads * c.size}});
+        const Value k = b.input("k", {type, {c.kv_images, c.keys, c.kv_heads * c.size}});
+        const Value v = b.input("v", {type, {c.kv_images, c.keys, c.kv_heads * c.size}});
+        b.attention(q, k, v, c.heads, c.kv_heads, c.causal, b.input("lengths", {DType::i32, {c.kv_images}}));
+      });
+      a.fill(9, 2);
+      a.in[3] = {static_cast<double>(c.keys), static_cast<double>(c.keys - 17)};
+      Values want;
+      for (int64_t n = 0; n < c.images; ++n) {
+        const int64_t m = n * c.kv_images / c.images;
+        Case one = c;
+        one.images = one.kv_images = 1, one.keys = static_cast<int64_t>(a.in[3][static_cast<size_t>(m)]);
+        const auto part = [](const Values& all, int64_t begin, int64_t count) {
+          return Values(all.begin() + begin, all.begin() + begin + count);
+        };
+        const int64_t q = c.queries * c.heads * c.size, kv = c.kv_heads * c.size;
+        Alone alone = build(one, type);
+        alone.in = {part(a.in[0], n * q, q), part(a.in[1], m * c.keys * kv, one.keys * kv),
+                    part(a.in[2], m * c.keys * kv, one.keys * kv)};
+        for (double value : reference(one, alone)) want.push_back(value);
+      }
+      for (size_t i : {1u, 2u}) a.in[i].back() = std::nan("");
+      expect_kernel(a, want, {4e-6, 2e-5});
+    }
+}
+
 // Products of 80 * 80 * 64 overflow f16; those of 300 need more than bf16's digits: scores stay f32.
 TEST(AttentionTest, LargeScores) {
   check({1, 1, 20, 40, 1, 1, 64}, 80);

@@ -1,4 +1,4 @@
-// Add, Mul, Unary, Scale, Cast: one value at a time, in chunks of a fixed size. Bound by memory.
+// Add, Mul, Modulate, Unary, Scale, Cast: one value at a time, in chunks of a fixed size. Bound by memory.
 #include <algorithm>
 
 #include "run/cpu/cpu.h"
@@ -53,6 +53,22 @@ void multiply_run(const Run& run, DType y_type, const void* y) {
   map_pair(run, y_type, y, [](Vector a, Vector b) HWY_ATTR { return hn::Mul(a, b); });
 }
 
+// out = x * factor + residual; no residual: null. The factor may be held in another type.
+void modulate_run(const Run& run, DType factor_type, const void* factor, const void* residual) {
+  with_type(run.type, run.x, [&]<class T>(const T* x) HWY_ATTR {
+    with_type(factor_type, factor, [&](const auto* m) HWY_ATTR {
+      T* out = static_cast<T*>(run.out);
+      const auto sum = [](Vector a, Vector b, Vector r) HWY_ATTR { return hn::MulAdd(a, b, r); };
+      const auto product = [](Vector a, Vector b) HWY_ATTR { return hn::Mul(a, b); };
+      if (residual) {
+        map(run.count, out, sum, x, m, static_cast<const T*>(residual));
+      } else {
+        map(run.count, out, product, x, m);
+      }
+    });
+  });
+}
+
 void scale_run(const Run& run, float factor, float offset) {
   map_run(run, [&](Vector x) HWY_ATTR { return hn::MulAdd(x, all(factor), all(offset)); });
 }
@@ -70,6 +86,7 @@ namespace danqing::cpu {
 
 HWY_EXPORT(add_run);
 HWY_EXPORT(multiply_run);
+HWY_EXPORT(modulate_run);
 HWY_EXPORT(scale_run);
 HWY_EXPORT(activate_run);
 
@@ -130,6 +147,22 @@ std::unique_ptr<Kernel> make(const Add&, const Site& site) {
 
 std::unique_ptr<Kernel> make(const Mul&, const Site& site) {
   return pair_kernel(site, [](const Run& r, DType t, const void* y) { HWY_DYNAMIC_DISPATCH(multiply_run)(r, t, y); });
+}
+
+std::unique_ptr<Kernel> make(const Modulate&, const Site& site) {
+  for (const TensorType& t : site.in) require_type(t, {DType::f32, DType::bf16});
+  return element_kernel(site, [](const KernelArguments& a, int64_t begin, int64_t end) {
+    const Tensor& factor = a.in[1];
+    const int64_t images = a.out.type.shape[0], rows = factor.type.shape[0], width = factor.type.shape[1];
+    const int64_t image = a.out.type.shape.count() / images;
+    for (int64_t i = begin; i < end;) {
+      const int64_t start = i % width, stop = std::min(end, i + width - start), row = i / image * rows / images;
+      HWY_DYNAMIC_DISPATCH(modulate_run)
+      (run_of(a, i, stop), factor.type.dtype, at(factor, row * width + start),
+       a.in.size() > 2 ? at(a.in[2], i) : nullptr);
+      i = stop;
+    }
+  });
 }
 
 std::unique_ptr<Kernel> make(const Unary& op, const Site& site) {

@@ -41,6 +41,28 @@ TEST(ElementwiseTest, AddTakesWeights) {
   expect_kernel(a, want);
 }
 
+TEST(ElementwiseTest, ModulateTakesTheImagesRow) {
+  for (DType type : kTypes)
+    for (DType factor_type : kTypes)
+      for (bool residual : {false, true})
+        for (const auto& [images, rows, tokens, width] :
+             {std::array<int64_t, 4>{1, 1, 1, 1}, {4, 2, 5, 7}, {2, 2, 3, 33}, {3, 1, 40, 1000}}) {
+          const Shape shape{images, tokens, width};
+          Alone a = alone([&, rows = rows, width = width](Build b) {
+            const Value x = b.input("x", {type, shape}), m = b.input("m", {factor_type, {rows, width}});
+            residual ? b.modulate_add(x, m, b.input("r", {type, shape})) : b.modulate(x, m);
+          });
+          a.fill(7);
+          Values want = a.in[0];
+          for (size_t i = 0; i < want.size(); ++i) {
+            const int64_t at = static_cast<int64_t>(i), n = at / (tokens * width);
+            want[i] *= a.in[1][static_cast<size_t>(n * rows / images * width + at % width)];
+            if (residual) want[i] += a.in[2][i];
+          }
+          expect_kernel(a, want);
+        }
+}
+
 TEST(ElementwiseTest, Unary) {
   for (DType type : kTypes)
     for (Activation kind : {Activation::none, Activation::silu, Activation::gelu, Activation::gelu_tanh,

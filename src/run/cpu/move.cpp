@@ -1,4 +1,5 @@
-// Ops that only move bytes: Concat, Slice, Rows, Select. Each is a copy of rows between two strides.
+// Ops that only move bytes: Concat, Repeat, Patchify, Unpatchify, Slice, Rows, Select. Each is made of copies of rows
+// between two strides.
 #include <algorithm>
 #include <cstring>
 
@@ -52,15 +53,65 @@ class MoveKernel : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make(const Concat&, const Site& site) {
-  const auto moves = [](const KernelArguments& a, auto move) {
-    const int64_t to_stride = row_bytes(a.out.type);
+std::unique_ptr<Kernel> make(const Concat& op, const Site& site) {
+  const int axis = op.axis < 0 ? site.node.type.shape.rank() - 1 : op.axis;
+  const auto moves = [axis](const KernelArguments& a, auto move) {
+    const Shape& out = a.out.type.shape;
+    const int64_t images = axis > 0 ? out[0] : 1;
+    int64_t lines = 1;  // of an image: what stands before the axis
+    for (int i = 1; i < axis; ++i) lines *= out[i];
+    const int64_t to_image = size_of(a.out.type).value / images, to_stride = to_image / lines;
     std::byte* to = bytes_to(a.out);
     for (const Tensor& t : a.in) {
-      const int64_t width = row_bytes(t.type);
-      move({bytes(t), to, t.type.shape.rows(), width, width, to_stride});
+      const int64_t rows = axis > 0 ? t.type.shape[0] : 1, image = size_of(t.type).value / rows, width = image / lines;
+      if (rows == images) {
+        move({bytes(t), to, images * lines, width, width, to_stride});
+      } else {
+        for (int64_t n = 0; n < images; ++n)
+          move({bytes(t) + n * rows / images * image, to + n * to_image, lines, width, width, to_stride});
+      }
       to += width;
     }
+  };
+  return std::make_unique<MoveKernel<decltype(moves)>>(site, moves);
+}
+
+std::unique_ptr<Kernel> make(const Repeat&, const Site& site) {
+  const auto moves = [](const KernelArguments& a, auto move) {
+    const int64_t width = size_of(a.in[0].type).value;
+    move({bytes(a.in[0]), bytes_to(a.out), size_of(a.out.type).value / width, width, 0, width});
+  };
+  return std::make_unique<MoveKernel<decltype(moves)>>(site, moves);
+}
+
+namespace {
+
+// Calls f(offset in the picture, offset in the tokens, count of pieces, their width in bytes) for every line of every
+// picture: a piece is a patch's part of the line. From piece to piece the picture goes on by the width, the tokens by
+// side times the width.
+template <class F>
+void for_lines(const TensorType& picture, int64_t side, F f) {
+  const Shape& s = picture.shape;
+  const int64_t width = bytes_of(picture.dtype, side * s[3]), count = s[2] / side, line = count * width;
+  for (int64_t y = 0; y < s[0] * s[1]; ++y) f(y * line, y / side * side * line + y % side * width, count, width);
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> make(const Patchify& op, const Site& site) {
+  const auto moves = [side = op.side](const KernelArguments& a, auto move) {
+    for_lines(a.in[0].type, side, [&](int64_t picture, int64_t tokens, int64_t count, int64_t width) {
+      move({bytes(a.in[0]) + picture, bytes_to(a.out) + tokens, count, width, width, side * width});
+    });
+  };
+  return std::make_unique<MoveKernel<decltype(moves)>>(site, moves);
+}
+
+std::unique_ptr<Kernel> make(const Unpatchify& op, const Site& site) {
+  const auto moves = [side = op.side](const KernelArguments& a, auto move) {
+    for_lines(a.out.type, side, [&](int64_t picture, int64_t tokens, int64_t count, int64_t width) {
+      move({bytes(a.in[0]) + tokens, bytes_to(a.out) + picture, count, width, side * width, width});
+    });
   };
   return std::make_unique<MoveKernel<decltype(moves)>>(site, moves);
 }
