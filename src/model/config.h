@@ -1,4 +1,5 @@
-// What distinguishes one checkpoint of a family from another: plain values, read from shapes or config files (read_config.h).
+// What distinguishes one checkpoint of a family from another: plain values, read from shapes or config files
+// (read_config.h).
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,17 @@ struct ClipConfig {
   Activation activation = Activation::quick_gelu;
   int64_t projection = 0;  // of the pooled output; 0: none wanted
   bool operator==(const ClipConfig&) const = default;
+};
+
+// A text encoder of a family, and what the denoiser reads of it.
+struct TextEncoder {
+  std::string component = "text";  // what its parameters' names begin with
+  ClipConfig clip;
+  int skip = 1;  // the state that the denoiser was trained on: 1 the last layer's, 2 that of the one before, ...
+  bool final_norm = true;   // after the final norm (SD 1.5), or as it is (SDXL)
+  bool pooled = false;      // the projected row of the end token conditions the denoiser too
+  int32_t padding = 49407;  // token behind the end
+  bool operator==(const TextEncoder&) const = default;
 };
 
 struct UnetLevel {

@@ -18,15 +18,18 @@ struct Defaults {
 
 struct Model {
   Family family = Family::sd1;
-  std::string title;        // for people: from the metadata, else the file's name
-  std::string description;  // what it can draw, where the file says so
-  ClipConfig text;
+  std::string title;              // for people: from the metadata, else the file's name
+  std::string description;        // what it can draw, where the file says so
+  std::vector<TextEncoder> text;  // their states stand side by side in the denoiser's context
   UnetConfig unet;
   VaeConfig vae;
   Parametrisation prediction = Parametrisation::epsilon;
   bool zero_terminal_snr = false;
   std::string scheduler;  // scheduler_config.json of a folder or the file's own, else empty
   Defaults defaults;
+  bool zeros_without_negative =
+      false;                     // its reference pipeline guides away from zeros where no negative prompt is given
+  int64_t pooled_width() const;  // of the pooled output among the added conditioning; 0: none
   bool inpainting() const { return unet.in_channels == 2 * vae.latent_channels + 1; }
   bool has_encoder = true;  // the VAE can encode pictures (image to image)
   Layout layout;

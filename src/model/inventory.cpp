@@ -31,15 +31,17 @@ std::vector<Parameter> parameters_of(const std::vector<const Program*>& programs
 }
 
 bool is_company(const std::string& key) {
-  static constexpr std::string_view kParts[] = {"position_ids", "model_ema.", "alphas_cumprod", "betas", "sqrt_", "log_one_minus",
-                                                "posterior_", "logvar", "lvlb_weights", "global_step", "v_pred", "ztsnr",
-                                                "logit_scale", "first_stage_model.loss.", "safety_checker", "num_updates", "decay"};
+  static constexpr std::string_view kParts[] = {
+      "position_ids",   "model_ema.",   "alphas_cumprod", "betas",  "sqrt_", "log_one_minus", "posterior_",
+      "logvar",         "lvlb_weights", "global_step",    "v_pred", "ztsnr", "logit_scale",   "first_stage_model.loss.",
+      "safety_checker", "num_updates",  "decay"};
   return std::ranges::any_of(kParts, [&](std::string_view part) { return key.find(part) != std::string::npos; });
 }
 
 }  // namespace
 
-Inventory take_inventory(const Model& model, const std::vector<const Program*>& programs) {
+Inventory take_inventory(const Model& model, const std::vector<const Program*>& programs,
+                         const std::vector<const Program*>& spare) {
   Inventory inventory;
   std::set<std::string> used;
   for (const Parameter& parameter : parameters_of(programs)) {
@@ -52,15 +54,20 @@ Inventory take_inventory(const Model& model, const std::vector<const Program*>& 
       continue;
     }
     const TensorInfo& t = *located->tensor;
-    used.insert(t.name);
-    if (!same_parameter_shape(parameter.shape, t.shape))
+    const Shape shape = located->shape();
+    if (!same_parameter_shape(parameter.shape, shape))
       inventory.mismatched.push_back("\"" + t.name + "\" is " + to_string(t.shape) + " " + std::string(name(t.dtype)) +
                                      ", the model wants " + to_string(parameter.shape));
-    at->parameters += t.shape.count(), ++at->tensors, at->bytes += Bytes(static_cast<int64_t>(t.bytes));
-    at->parameters_by_dtype[std::string(name(t.dtype))] += t.shape.count();
+    at->tensors += used.insert(t.name).second;
+    at->parameters += shape.count(), at->bytes += located_bytes(*located);
+    at->parameters_by_dtype[std::string(name(t.dtype))] += shape.count();
   }
+  std::set<std::string> known;
+  for (const Parameter& parameter : parameters_of(spare))
+    if (const auto located = model.layout.locate(parameter.name)) known.insert(located->tensor->name);
   for (const TensorInfo& t : model.layout.checkpoint().tensors())
-    if (!used.contains(t.name)) (is_company(t.name) ? inventory.ignored : inventory.unused).push_back(t.name);
+    if (!used.contains(t.name))
+      (known.contains(t.name) || is_company(t.name) ? inventory.ignored : inventory.unused).push_back(t.name);
   return inventory;
 }
 

@@ -10,7 +10,7 @@ struct ComponentInventory {
   std::string name;  // text, unet, vae
   int64_t parameters = 0;
   int64_t tensors = 0;
-  Bytes bytes;                                // as stored in the file
+  Bytes bytes;  // as stored in the file
   std::map<std::string, int64_t> parameters_by_dtype;
 };
 
@@ -19,10 +19,13 @@ struct Inventory {
   std::vector<std::string> missing;     // keys that the model wants
   std::vector<std::string> mismatched;  // one sentence each: key, both shapes
   std::vector<std::string> unused;      // keys that no part uses
-  std::vector<std::string> ignored;     // known company of no use: position ids, schedule tables, EMA copies
+  std::vector<std::string> ignored;  // known company of no use: position ids, schedule tables, EMA copies, spare layers
 };
 
-Inventory take_inventory(const Model&, const std::vector<const Program*>& programs);
+// `spare`: programs that nobody runs, whose parameters are known company: the layers of a text encoder behind the state
+// that the denoiser reads.
+Inventory take_inventory(const Model&, const std::vector<const Program*>& programs,
+                         const std::vector<const Program*>& spare = {});
 
 // Throws Error(Fault::file) if something is missing or of another shape.
 void require_complete(const Model&, const Inventory&);

@@ -26,7 +26,8 @@ std::filesystem::path sparse_checkpoint(const std::string& keys_file, const std:
   for (const auto& row : nlohmann::json::parse(text)) {
     uint64_t bytes = 2;
     for (uint64_t d : row[1]) bytes *= d;
-    header[row[0].get<std::string>()] = {{"dtype", "F16"}, {"shape", row[1]}, {"data_offsets", {offset, offset + bytes}}};
+    header[row[0].get<std::string>()] = {
+        {"dtype", "F16"}, {"shape", row[1]}, {"data_offsets", {offset, offset + bytes}}};
     offset += bytes;
   }
   const std::string json = header.dump();
@@ -55,7 +56,7 @@ TEST_F(FullSize, Sd15IsWholeAndCounted) {
   const Checkpoint checkpoint = Checkpoint::open(path_);
   const Model model = identify(checkpoint);
   EXPECT_EQ(model.unet.levels, (std::vector<UnetLevel>{{320, 1, 8}, {640, 1, 8}, {1280, 1, 8}, {1280, 0, 8}}));
-  EXPECT_EQ(model.text, ClipConfig{});
+  EXPECT_EQ(model.text, std::vector<TextEncoder>{TextEncoder{}});
   EXPECT_EQ(model.vae, VaeConfig{});
   Canvas canvas;
   canvas.encoded_pictures = 1;
@@ -82,10 +83,12 @@ TEST_F(FullSize, Sd15WorkEqualsTheReferenceCount) {
     canvas.encoded_pictures = 1;
     const Program program = stable_diffusion(model, canvas, {});
     const std::string size = std::to_string(side) + "x" + std::to_string(side);
-    near(work_of(program.phase("denoise").graph).products.value, flops(("sd15 unet " + size + " batch 2").c_str()), "unet");
+    near(work_of(program.phase("denoise").graph).products.value, flops(("sd15 unet " + size + " batch 2").c_str()),
+         "unet");
     if (side != 512) continue;
     near(work_of(program.phase("decode").graph).products.value, flops("vae 4-channel (SD) decode 512x512"), "decode");
-    near(work_of(program.phase("encode_image").graph).products.value, flops("vae 4-channel (SD) encode 512x512"), "encode");
+    near(work_of(program.phase("encode_image").graph).products.value, flops("vae 4-channel (SD) encode 512x512"),
+         "encode");
     near(work_of(program.phase("encode").graph).products.value, 2 * flops("clip-l 77 tokens"), "text");
   }
 }
@@ -93,7 +96,8 @@ TEST_F(FullSize, Sd15WorkEqualsTheReferenceCount) {
 TEST(Identify, FolderAndSingleFileAgree) {
   const auto root = kGolden / "pipeline" / "sd15";
   if (!std::filesystem::exists(root)) GTEST_SKIP() << "no golden data at " << kGolden;
-  const Checkpoint single = Checkpoint::open(root / "single.safetensors"), folder = Checkpoint::open(root / "diffusers");
+  const Checkpoint single = Checkpoint::open(root / "single.safetensors"),
+                   folder = Checkpoint::open(root / "diffusers");
   const Model a = identify(single), b = identify(folder);
   EXPECT_EQ(a.unet, b.unet);
   EXPECT_EQ(a.vae, b.vae);

@@ -13,8 +13,8 @@ Shape need(const Layout& layout, const std::string& parameter, int rank) {
   const std::string file = layout.checkpoint().path().filename().string();
   if (!shape) throw Error(Fault::file, file + ": \"" + layout.expected_key(parameter) + "\" is missing");
   if (shape->rank() != rank)
-    throw Error(Fault::file, file + ": \"" + layout.expected_key(parameter) + "\" is " + to_string(*shape) + ", the model wants " +
-                                 std::to_string(rank) + " dimensions");
+    throw Error(Fault::file, file + ": \"" + layout.expected_key(parameter) + "\" is " + to_string(*shape) +
+                                 ", the model wants " + std::to_string(rank) + " dimensions");
   return *shape;
 }
 
@@ -25,7 +25,9 @@ int count_while(const Layout& layout, const std::string& prefix, const std::stri
 }
 
 // Family rules: SDXL and SD 2 project with matrices and have heads of 64; SD 1 projects with 1x1 convolutions, 8 heads.
-int heads_for(const UnetConfig& c, int64_t channels) { return c.linear_projection ? static_cast<int>(channels / 64) : 8; }
+int heads_for(const UnetConfig& c, int64_t channels) {
+  return c.linear_projection ? static_cast<int>(channels / 64) : 8;
+}
 
 UnetLevel level_at(const Layout& layout, const UnetConfig& c, const std::string& block) {
   UnetLevel level;
@@ -59,7 +61,9 @@ class Config {
     if (!value_[key].is_boolean()) fail(key, "true or false");
     into = value_[key].get<bool>();
   }
-  std::string text(const char* key) const { return has(key) && value_[key].is_string() ? value_[key].get<std::string>() : ""; }
+  std::string text(const char* key) const {
+    return has(key) && value_[key].is_string() ? value_[key].get<std::string>() : "";
+  }
 
   // A list, or one number for every entry.
   std::vector<int64_t> list(const char* key, size_t size) const {
@@ -102,6 +106,9 @@ ClipConfig clip_from_shapes(const Layout& layout, const std::string& component) 
   c.hidden = need(layout, root + "encoder.layers.0.mlp.fc1.weight", 2)[0];
   c.layers = count_while(layout, root + "encoder.layers.", ".mlp.fc1.weight");
   c.heads = static_cast<int>(std::max<int64_t>(1, c.width / 64));
+  if (const auto projection = layout.shape_of(component + ".text_projection.weight");
+      projection && projection->rank() == 2)
+    c.projection = (*projection)[0];
   return c;
 }
 
@@ -113,7 +120,8 @@ UnetConfig unet_from_shapes(const Layout& layout) {
   const auto projection = layout.shape_of("unet.middle_block.1.proj_in.weight");
   c.linear_projection = projection && projection->rank() == 2;
   c.context = need(layout, "unet.middle_block.1.transformer_blocks.0.attn2.to_k.weight", 2)[1];
-  if (const auto label = layout.shape_of("unet.label_emb.0.0.weight"); label && label->rank() == 2) c.label = (*label)[1];
+  if (const auto label = layout.shape_of("unet.label_emb.0.0.weight"); label && label->rank() == 2)
+    c.label = (*label)[1];
   c.blocks = 0;
   int at = 1;
   while (at < 100) {
@@ -147,13 +155,17 @@ VaeConfig vae_from_shapes(const Layout& layout) {
 
 void apply_config(const std::string& text, const std::string& where, ClipConfig& c) {
   const Config config(text, where);
-  config.read("vocab_size", c.vocabulary), config.read("hidden_size", c.width), config.read("intermediate_size", c.hidden);
+  config.read("vocab_size", c.vocabulary), config.read("hidden_size", c.width),
+      config.read("intermediate_size", c.hidden);
   config.read("num_hidden_layers", c.layers, 1, 200), config.read("num_attention_heads", c.heads, 1, 1024);
   config.read("max_position_embeddings", c.positions), config.read("projection_dim", c.projection, 0);
   const std::string act = config.text("hidden_act");
-  if (act == "gelu") c.activation = Activation::gelu;
-  else if (act == "quick_gelu") c.activation = Activation::quick_gelu;
-  else if (!act.empty()) config.fail("hidden_act", "gelu or quick_gelu");
+  if (act == "gelu")
+    c.activation = Activation::gelu;
+  else if (act == "quick_gelu")
+    c.activation = Activation::quick_gelu;
+  else if (!act.empty())
+    config.fail("hidden_act", "gelu or quick_gelu");
   if (c.width % c.heads) config.fail("hidden_size", "a multiple of num_attention_heads");
 }
 
@@ -180,10 +192,12 @@ void apply_config(const std::string& text, const std::string& where, UnetConfig&
     if (types.size() != n) config.fail("down_block_types", "one for each of the " + std::to_string(n) + " levels");
     std::vector<int64_t> depths(n, 1);
     if (config.has("transformer_layers_per_block")) depths = per_level("transformer_layers_per_block");
-    for (size_t i = 0; i < n; ++i) c.levels[i].depth = types[i].starts_with("CrossAttn") ? static_cast<int>(depths[i]) : 0;
+    for (size_t i = 0; i < n; ++i)
+      c.levels[i].depth = types[i].starts_with("CrossAttn") ? static_cast<int>(depths[i]) : 0;
     c.middle.depth = static_cast<int>(depths.back());
   }
-  if (config.has("attention_head_dim") || config.has("num_attention_heads")) {  // the first is, in truth, the number of heads
+  if (config.has("attention_head_dim") ||
+      config.has("num_attention_heads")) {  // the first is, in truth, the number of heads
     const auto heads = per_level(config.has("num_attention_heads") ? "num_attention_heads" : "attention_head_dim");
     for (size_t i = 0; i < n; ++i) c.levels[i].heads = static_cast<int>(heads[i]);
     c.middle.heads = static_cast<int>(heads.back());
@@ -191,9 +205,11 @@ void apply_config(const std::string& text, const std::string& where, UnetConfig&
   c.middle.channels = c.levels.back().channels;
   for (const UnetLevel& level : c.levels) {
     if (level.channels % c.groups) config.fail("block_out_channels", "divisible by norm_num_groups");
-    if (level.depth && level.channels % level.heads) config.fail("block_out_channels", "divisible by the number of heads");
+    if (level.depth && level.channels % level.heads)
+      config.fail("block_out_channels", "divisible by the number of heads");
   }
-  if (c.middle.depth && c.middle.channels % c.middle.heads) config.fail("block_out_channels", "divisible by the number of heads");
+  if (c.middle.depth && c.middle.channels % c.middle.heads)
+    config.fail("block_out_channels", "divisible by the number of heads");
 }
 
 void apply_config(const std::string& text, const std::string& where, VaeConfig& c) {

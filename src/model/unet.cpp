@@ -7,13 +7,18 @@ namespace {
 // Writes both graphs in one walk: what depends on no step is computed in `once` and read in `each`.
 class Writer {
  public:
-  Writer(UnetGraphs& graphs, const UnetConfig& config, const UnetBatch& batch, Precision precision, const std::string& scope)
-      : once_(Build(graphs.once, precision)[scope]), each_(Build(graphs.each, precision)[scope]), config_(config), batch_(batch) {}
+  Writer(UnetGraphs& graphs, const UnetConfig& config, const UnetBatch& batch, Precision precision,
+         const std::string& scope)
+      : once_(Build(graphs.once, precision)[scope]),
+        each_(Build(graphs.each, precision)[scope]),
+        config_(config),
+        batch_(batch) {}
 
   void write() {
     embed_time();
-    context_ = once_.cast(once_.input("context", {DType::f32, {batch_.halves * batch_.contexts, batch_.tokens, config_.context}}),
-                          once_.precision().activations);
+    context_ = once_.cast(
+        once_.input("context", {DType::f32, {batch_.halves * batch_.contexts, batch_.tokens, config_.context}}),
+        once_.precision().activations);
     Value x = each_.input("noisy", {DType::f32, {batch_.images, batch_.height, batch_.width, config_.in_channels}});
     x = each_.conv(each_.cast(x, each_.precision().activations), "input_blocks.0.0", config_.model_channels(), 3);
     skips_.push_back(x);
@@ -35,8 +40,10 @@ class Writer {
     const DType held = once_.precision().activations;
     Value e = mlp("time_embed", once_.cast(once_.sinusoid(t, config_.model_channels()), held), width);
     if (config_.label) {
-      const Value label = once_.input("label", {DType::f32, {batch_.steps * rows(), config_.label}});
-      e = once_.add(e, mlp("label_emb.0", once_.cast(label, held), width));
+      const Value label =
+          mlp("label_emb.0", once_.cast(once_.input("label", {DType::f32, {rows(), config_.label}}), held), width);
+      e = once_.reshape(once_.add(once_.reshape(e, {batch_.steps, rows(), width}), label),
+                        {batch_.steps * rows(), width});
     }
     time_ = once_.silu(e);
   }
@@ -71,7 +78,9 @@ class Writer {
   }
 
   // A 1x1 convolution is a matrix product over pixels.
-  static Value pointwise(const Build& b, Value x, const std::string& name, int64_t out) { return b.linear(x, name, out); }
+  static Value pointwise(const Build& b, Value x, const std::string& name, int64_t out) {
+    return b.linear(x, name, out);
+  }
 
   Value text_rows(const std::string& layer, const std::string& name, int64_t channels) const {
     const Build b = once_[layer];
@@ -85,7 +94,8 @@ class Writer {
     const auto project = [&](const Build& at, Value h, const char* name) { return at.linear(h, name, c, false); };
     Value h = b.layer_norm(x, "norm1");
     const Build self = b["attn1"], cross = b["attn2"];
-    h = self.attention(project(self, h, "to_q"), project(self, h, "to_k"), project(self, h, "to_v"), level.heads, level.heads);
+    h = self.attention(project(self, h, "to_q"), project(self, h, "to_k"), project(self, h, "to_v"), level.heads,
+                       level.heads);
     x = b.add(self.linear(h, "to_out.0", c), x);
     h = project(cross, b.layer_norm(x, "norm2"), "to_q");
     const std::string layer = block + ".attn2";
@@ -106,7 +116,8 @@ class Writer {
     Value h = b.group_norm(x, "norm", config_.groups, 1e-6f);
     h = pointwise(b, h, "proj_in", level.channels);
     h = b.reshape(h, {picture[0], picture[1] * picture[2], level.channels});
-    for (int i = 0; i < level.depth; ++i) h = transformer_block(block + ".transformer_blocks." + std::to_string(i), h, level);
+    for (int i = 0; i < level.depth; ++i)
+      h = transformer_block(block + ".transformer_blocks." + std::to_string(i), h, level);
     h = b.reshape(h, picture);
     return b.add(pointwise(b, h, "proj_out", level.channels), x);
   }

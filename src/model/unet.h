@@ -22,7 +22,7 @@ struct UnetGraphs {
 };
 
 // once: in  "timesteps" f32 [steps * rows] (step-major), "context" f32 [halves * contexts, tokens, context],
-//           with added conditioning "label" f32 [steps * rows, label], rows = halves * contexts; else rows = 1.
+//           with added conditioning "label" f32 [rows, label], rows = halves * contexts; else rows = 1.
 // each: in  "noisy" f32 [images, height, width, in_channels]; out "prediction" f32 [.., out_channels].
 UnetGraphs unet(const UnetConfig&, const UnetBatch&, Precision, const std::string& scope);
 

@@ -17,10 +17,9 @@ std::map<std::string, Bytes> file_bytes_of(const Model& model, const Program& pr
       if (const auto* weight = std::get_if<Weight>(&node.op))
         for (const WeightPart& part : weight->parts)
           if (const auto located = model.layout.locate(part.name)) {
-            const TensorInfo& t = *located->tensor;
-            const int64_t rows = t.shape.rank() ? t.shape[0] : 1;
-            const int64_t used = part.end >= 0 ? part.end - part.begin : rows;
-            bytes[phase.component] += Bytes(static_cast<int64_t>(t.bytes) / std::max<int64_t>(1, rows) * used);
+            const int64_t all = std::max<int64_t>(1, located->shape().rank() ? located->shape()[0] : 1);
+            const int64_t used = part.end >= 0 ? part.end - part.begin : all;
+            bytes[phase.component] += Bytes(located_bytes(*located).value / all * used);
           }
   return bytes;
 }
@@ -31,16 +30,25 @@ void add_host_buffers(Job& job) {
   const int64_t factor = job.model->vae.factor(), pixels = c.width * c.height, cells = pixels / (factor * factor);
   const int64_t channels = job.model->vae.latent_channels, one = c.images * channels * cells;
   const int64_t rows = c.images * (c.guided && !c.in_turn ? 2 : 1);
-  const int64_t width = job.model->text.width, tokens = job.model->text.positions;
+  const int64_t tokens = job.model->text.front().clip.positions, prompts = c.all_prompts();
   const auto floats = [](int64_t n) { return Bytes(4 * n); };
   auto& host = job.program.host;
-  host.push_back({"host states", floats(c.text_rows * tokens * width), "encode", "prepare"});
-  if (!c.skip_negative) host.push_back({"host negatives", floats(c.text_rows * tokens * width), "encode", "encode"});
+  int64_t widest = 0;
+  for (const TextEncoder& e : job.model->text) widest = std::max(widest, e.clip.width);
+  host.push_back({"host states", floats(c.text_rows * tokens * widest), "encode", "encode"});
+  if (!c.skip_negative) host.push_back({"host negatives", floats(c.text_rows * tokens * widest), "encode", "encode"});
+  host.push_back({"host context", floats(prompts * c.chunks * tokens * job.model->unet.context), "encode", "prepare"});
+  if (job.model->unet.label) {
+    host.push_back({"host pooled", floats(prompts * job.model->pooled_width()), "encode", "prepare"});
+    host.push_back({"host label", floats(prompts * job.model->unet.label), "prepare", "prepare"});
+  }
   host.push_back({"host latents", floats(one * c.repeats), "prepare", "decode"});
   host.push_back({"host noise", floats(one), "denoise", "denoise"});
   host.push_back({"host input", floats(rows * cells * job.model->unet.in_channels), "denoise", "denoise"});
-  host.push_back({"host prediction", floats(rows * cells * channels * (c.guided && c.in_turn ? 2 : 1)), "denoise", "denoise"});
-  host.push_back({"host sampler", floats(static_cast<int64_t>(job.sampler->work_floats(static_cast<size_t>(one)))), "denoise", "denoise"});
+  host.push_back(
+      {"host prediction", floats(rows * cells * channels * (c.guided && c.in_turn ? 2 : 1)), "denoise", "denoise"});
+  host.push_back({"host sampler", floats(static_cast<int64_t>(job.sampler->work_floats(static_cast<size_t>(one)))),
+                  "denoise", "denoise"});
   if (c.encoded_pictures) {
     host.push_back({"host original", floats(3 * pixels), "encode_image", "encode_image"});
     host.push_back({"host moments", floats(2 * channels * cells * c.encoded_pictures), "encode_image", "denoise"});
@@ -68,7 +76,8 @@ int64_t tile_of(const std::string& text, int factor, int64_t largest) {
   int64_t pixels = 0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), pixels);
   if (error != std::errc() || rest != text.data() + text.size() || pixels < 8 * factor)
-    throw Error(Fault::request, "--vae-tile: \"" + text + "\" is not auto, off or a number of pixels from " + std::to_string(8 * factor));
+    throw Error(Fault::request, "--vae-tile: \"" + text + "\" is not auto, off or a number of pixels from " +
+                                    std::to_string(8 * factor));
   const int64_t tile = pixels / factor;
   return tile >= largest ? 0 : tile;
 }
@@ -79,9 +88,12 @@ std::vector<Choice> choices(const Job& job) {
   const int factor = job.model->vae.factor();
   const int64_t largest = std::max(job.canvas.width, job.canvas.height) / factor;
   std::vector<bool> turns{false, true};
-  if (!job.guided || r.guidance == "batched") turns = {false};
-  else if (r.guidance == "in_turn") turns = {true};
-  else if (r.guidance != "auto") throw Error(Fault::request, "--guidance: \"" + r.guidance + "\" is not auto, batched or in_turn");
+  if (!job.guided || r.guidance == "batched")
+    turns = {false};
+  else if (r.guidance == "in_turn")
+    turns = {true};
+  else if (r.guidance != "auto")
+    throw Error(Fault::request, "--guidance: \"" + r.guidance + "\" is not auto, batched or in_turn");
   std::vector<int64_t> tiles{0};
   if (r.vae_tile == "auto") {
     for (int64_t tile : {96, 64, 48, 32, 24, 16})
@@ -118,15 +130,16 @@ std::vector<std::string> remedies(const Job& job, const Workplace& w, const Choi
     if (w.ways.bf16_products) attempt("--precision bf16", [](Job& o) { o.precision = {DType::bf16, DType::bf16}; });
   }
   if (job.canvas.images > 1 && job.prompts == 1)
-    attempt("--batch 1 --count " + std::to_string(job.canvas.images * job.canvas.repeats), [](Job& o) {
-      o.canvas.repeats *= o.canvas.images, o.canvas.images = 1;
-    });
+    attempt("--batch 1 --count " + std::to_string(job.canvas.images * job.canvas.repeats),
+            [](Job& o) { o.canvas.repeats *= o.canvas.images, o.canvas.images = 1; });
   const int factor = job.model->vae.factor();
   for (int parts : {7, 6, 5, 4, 3, 2}) {
-    const int64_t width = job.canvas.width * parts / 8 / factor * factor, height = job.canvas.height * parts / 8 / factor * factor;
+    const int64_t width = job.canvas.width * parts / 8 / factor * factor,
+                  height = job.canvas.height * parts / 8 / factor * factor;
     if (width < factor || height < factor) continue;
     const size_t before = found.size();
-    attempt("--size " + std::to_string(width) + "x" + std::to_string(height), [&](Job& o) { o.canvas.width = width, o.canvas.height = height; });
+    attempt("--size " + std::to_string(width) + "x" + std::to_string(height),
+            [&](Job& o) { o.canvas.width = width, o.canvas.height = height; });
     if (found.size() > before) break;
   }
   return found;
@@ -145,15 +158,18 @@ Prepared fit(Job job, const Workplace& workplace) {
     if (!leanest || job.plan.peak < leanest->plan.peak) leanest = job;
     if (!fits(job, workplace)) continue;
     if (choice.half_weights) job.notes.push_back("weights are held in f16 to fit into " + to_string(workplace.limit));
-    if (choice.in_turn && job.request.guidance == "auto") job.notes.push_back("guidance runs in turn to fit into " + to_string(workplace.limit));
+    if (choice.in_turn && job.request.guidance == "auto")
+      job.notes.push_back("guidance runs in turn to fit into " + to_string(workplace.limit));
     if (choice.tile && job.request.vae_tile == "auto")
-      job.notes.push_back("decoding in tiles of " + std::to_string(choice.tile * job.model->vae.factor()) + " pixels to fit into " + to_string(workplace.limit));
+      job.notes.push_back("decoding in tiles of " + std::to_string(choice.tile * job.model->vae.factor()) +
+                          " pixels to fit into " + to_string(workplace.limit));
     const Inventory inventory = take_inventory(*job.model, {&job.program});
     require_complete(*job.model, inventory);
     out.job = std::move(job);
     return out;
   }
-  out.shortfall = Shortfall{leanest->plan.peak + workplace.base, workplace.limit, remedies(*leanest, workplace, leanest->choice)};
+  out.shortfall =
+      Shortfall{leanest->plan.peak + workplace.base, workplace.limit, remedies(*leanest, workplace, leanest->choice)};
   out.job = std::move(leanest);
   return out;
 }

@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-const fs::path kSd15 = fs::path(DANQING_GOLDEN) / "pipeline" / "sd15";
+const fs::path kGolden = fs::path(DANQING_GOLDEN) / "pipeline", kSd15 = kGolden / "sd15";
 
 std::vector<float> tensor(const Checkpoint& file, const std::string& name) {
   const TensorInfo* t = file.find(name);
@@ -46,13 +46,19 @@ Request request_of(const json& run) {
   r.precision = "f32";
   const json& a = run["arguments"];
   r.prompt = a["prompt"].get<std::vector<std::string>>();
-  r.negative = a["negative_prompt"].get<std::vector<std::string>>();
+  if (a.contains("negative_prompt")) r.negative = a["negative_prompt"].get<std::vector<std::string>>();
   r.width = run["width"], r.height = run["height"];
   r.steps = a["num_inference_steps"], r.cfg = a["guidance_scale"].get<double>();
   r.sampler = run["scheduler"]["class"].get<std::string>();
   if (run["scheduler"]["config"].value("use_karras_sigmas", false)) r.schedule = "karras";
   r.seed = run["seeds"][0].get<uint64_t>();
-  r.clip_skip = 1 + a.value("clip_skip", 0);  // the reference counts from zero
+  if (a.contains("clip_skip")) r.clip_skip = 1 + a["clip_skip"].get<int>();  // the reference counts from zero
+  const auto pair = [&](const char* key, int first, int second) {            // the reference says height and top first
+    return a.contains(key) ? std::to_string(a[key][first].get<int>()) + "x" + std::to_string(a[key][second].get<int>())
+                           : "";
+  };
+  r.original_size = pair("original_size", 1, 0), r.target_size = pair("target_size", 1, 0);
+  r.crop = pair("crops_coords_top_left", 1, 0);
   if (a.contains("strength")) r.strength = a["strength"];
   return r;
 }
@@ -67,8 +73,9 @@ Workplace workplace(int threads = 2) {
 struct Case {
   std::string name;
   std::string model = "diffusers";
+  std::string family = "sd15";
 };
-void PrintTo(const Case& c, std::ostream* out) { *out << c.name << " of " << c.model; }
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name << " of " << c.family << "/" << c.model; }
 
 class Golden : public ::testing::TestWithParam<Case> {
  protected:
@@ -77,24 +84,27 @@ class Golden : public ::testing::TestWithParam<Case> {
   }
 };
 
-// The nine-channel U-Net: the single file with another first convolution.
-fs::path inpainting_model() {
-  const fs::path path = fs::temp_directory_path() / ("danqing-inpaint9-" + std::to_string(getpid()) + ".safetensors");
-  const Checkpoint base = Checkpoint::open(kSd15 / "single.safetensors"), nine = Checkpoint::open(kSd15 / "inpaint9_conv_in.safetensors");
+// A single file with something else in its configuration, and in place of some tensors those of another file.
+template <class Alter>
+fs::path rewritten(const fs::path& single, const fs::path& other, Alter alter) {
+  const fs::path path = fs::temp_directory_path() / ("danqing-rewritten-" + std::to_string(getpid()) + ".safetensors");
+  const Checkpoint base = Checkpoint::open(single), replacing = Checkpoint::open(other);
   json header;
   std::string data;
-  const std::string replaced = "model.diffusion_model.input_blocks.0.0.weight";
   for (const TensorInfo& t : base.tensors()) {
-    const TensorInfo& from = t.name == replaced ? *nine.find(replaced) : t;
+    const bool replaced = replacing.find(t.name);
+    const TensorInfo& from = replaced ? *replacing.find(t.name) : t;
     std::string raw(from.bytes, '\0');
-    (t.name == replaced ? nine : base).read(from, std::as_writable_bytes(std::span(raw)));
+    (replaced ? replacing : base).read(from, std::as_writable_bytes(std::span(raw)));
     static const std::map<DType, std::string> kNames{{DType::f16, "F16"}, {DType::f32, "F32"}, {DType::i64, "I64"}};
-    header[t.name] = {{"dtype", kNames.at(from.dtype)}, {"shape", json::array()}, {"data_offsets", {data.size(), data.size() + raw.size()}}};
+    header[t.name] = {{"dtype", kNames.at(from.dtype)},
+                      {"shape", json::array()},
+                      {"data_offsets", {data.size(), data.size() + raw.size()}}};
     for (int64_t d : from.shape) header[t.name]["shape"].push_back(d);
     data += raw;
   }
   json config = json::parse(base.metadata().at("danqing.config"));
-  config["unet"]["in_channels"] = 9;
+  alter(config);
   header["__metadata__"] = {{"danqing.config", config.dump()}};
   const std::string text = header.dump();
   const uint64_t size = text.size();
@@ -105,17 +115,28 @@ fs::path inpainting_model() {
 
 TEST_P(Golden, LatentsAndPictureMatch) {
   const Case& which = GetParam();
-  const json c = read_case(kSd15 / "cases" / (which.name + ".json"));
-  const Checkpoint expected = Checkpoint::open(kSd15 / "cases" / (which.name + ".safetensors"));
+  const fs::path root = kGolden / which.family;
+  const json c = read_case(root / "cases" / (which.name + ".json"));
+  const Checkpoint expected = Checkpoint::open(root / "cases" / (which.name + ".safetensors"));
   Request request = request_of(c["run"]);
-  request.model = (kSd15 / which.model).string();
+  request.model = (root / which.model).string();
   fs::path own;
   if (which.name.starts_with("img2img")) request.init = (kSd15 / "cases" / "img2img_input.png").string();
   if (which.name.starts_with("inpaint")) {
     request.init = (kSd15 / "cases" / "inpaint_input.png").string();
     request.mask = (kSd15 / "cases" / "inpaint_mask.png").string();
   }
-  if (which.name == "inpaint9") request.model = own = inpainting_model();
+  if (which.name == "inpaint9")  // the single file with another first convolution
+    request.model = own = rewritten(root / "single.safetensors", root / "inpaint9_conv_in.safetensors",
+                                    [](json& config) { config["unet"]["in_channels"] = 9; });
+  if (c["run"]["scheduler"]["config"].value("timestep_spacing", "") ==
+      "trailing") {  // no flag says that: the model's does
+    json scheduler = c["run"]["scheduler"]["config"];
+    scheduler["_class_name"] = c["run"]["scheduler"]["class"];
+    request.model = own = rewritten(root / "single.safetensors", root / "single.safetensors",
+                                    [&](json& config) { config["scheduler"] = scheduler; });
+    request.sampler.reset(), request.schedule.reset();
+  }
   const Prepared prepared = prepare(request, workplace(), find_places());
   ASSERT_TRUE(prepared.job && !prepared.shortfall);
   const auto device = cpu::make_device(workplace().ways);
@@ -135,7 +156,7 @@ TEST_P(Golden, LatentsAndPictureMatch) {
   const json& files = c["run"]["png"];
   ASSERT_EQ(painting.images.size(), files.size());
   for (size_t i = 0; i < files.size(); ++i) {
-    const Image reference = read_image((kSd15 / "cases" / files[i].get<std::string>()).string());
+    const Image reference = read_image((root / "cases" / files[i].get<std::string>()).string());
     ASSERT_EQ(reference.width, painting.images[i].width);
     ASSERT_EQ(reference.height, painting.images[i].height);
     size_t differ = 0;
@@ -152,10 +173,21 @@ TEST_P(Golden, LatentsAndPictureMatch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sd15, Golden,
-                         ::testing::Values(Case{"square_pndm"}, Case{"square_pndm", "single.safetensors"}, Case{"portrait_euler"},
-                                           Case{"portrait_euler", "single.safetensors"}, Case{"odd_ddim"}, Case{"batch2_dpmpp"},
-                                           Case{"noguidance_euler_a"}, Case{"clipskip_long"}, Case{"img2img_0.3"}, Case{"img2img_0.75"},
-                                           Case{"img2img_1"}, Case{"inpaint4_0.6"}, Case{"inpaint4_1"}, Case{"inpaint9"}));
+                         ::testing::Values(Case{"square_pndm"}, Case{"square_pndm", "single.safetensors"},
+                                           Case{"portrait_euler"}, Case{"portrait_euler", "single.safetensors"},
+                                           Case{"odd_ddim"}, Case{"batch2_dpmpp"}, Case{"noguidance_euler_a"},
+                                           Case{"clipskip_long"}, Case{"img2img_0.3"}, Case{"img2img_0.75"},
+                                           Case{"img2img_1"}, Case{"inpaint4_0.6"}, Case{"inpaint4_1"},
+                                           Case{"inpaint9"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Sdxl, Golden,
+    ::testing::Values(Case{"square_euler", "diffusers", "sdxl"}, Case{"square_euler", "single.safetensors", "sdxl"},
+                      Case{"landscape_dpmpp", "diffusers", "sdxl"},
+                      Case{"landscape_dpmpp", "single.safetensors", "sdxl"}, Case{"odd_crop", "diffusers", "sdxl"},
+                      Case{"odd_crop", "single.safetensors", "sdxl"}, Case{"batch2_euler_a", "diffusers", "sdxl"},
+                      Case{"batch2_euler_a", "single.safetensors", "sdxl"},
+                      Case{"noguidance", "single.safetensors", "sdxl"}));
 
 }  // namespace
 }  // namespace danqing

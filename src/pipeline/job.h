@@ -28,6 +28,7 @@ struct Habits {
   Emphasis emphasis;
   ClipCleaning cleaning;
   NoiseKind noise;
+  bool zero_negative;     // no negative prompt given: guide away from zeros, where the model's reference does
   bool skip_negative;     // clip skip holds for negative prompts too
   bool sample_posterior;  // image to image: draw from the VAE's distribution (diffusers) or take its mean
 };
@@ -41,7 +42,7 @@ struct Workplace {
   Bytes limit;  // for all, the base included; 0: none
 };
 
-struct Choice {  // what the planner may vary to fit
+struct Choice {               // what the planner may vary to fit
   bool half_weights = false;  // f32 arithmetic over weights held in f16
   bool in_turn = false;
   int64_t tile = 0;  // latent values
@@ -55,8 +56,10 @@ struct Job {
   Habits habits;
   Precision precision;
   bool guided = true;
-  std::vector<PromptChunks> chunks;  // one a distinct prompt: the negatives first, then the prompts
-  int64_t prompts = 1;               // distinct prompts a half
+  bool zero_negative = false;  // guided away from zeros instead of an encoded text
+  std::vector<std::vector<PromptChunks>>
+      chunks;           // [text encoder][distinct prompt]: the negatives first, then the prompts
+  int64_t prompts = 1;  // distinct prompts a half
   std::shared_ptr<SamplerRun> sampler;
   Canvas canvas;
   Program program;

@@ -31,17 +31,18 @@ std::string number(double value) {
 
 std::string label_of(const Request& r) {
   std::string text(sampler_named(*r.sampler).sampler->label);
-  if (const Schedule s = schedule_named(*r.schedule); s != Schedule::automatic) (text += ", Schedule type: ") += info(s).label;
+  if (const Schedule s = schedule_named(*r.schedule); s != Schedule::automatic)
+    (text += ", Schedule type: ") += info(s).label;
   return text;
 }
 
 std::string a1111_block(const Request& r, const Job& job) {
   std::string text = r.prompt.front();
-  if (!r.negative.front().empty()) text += "\nNegative prompt: " + r.negative.front();
+  if (!r.negative.empty() && !r.negative.front().empty()) text += "\nNegative prompt: " + r.negative.front();
   text += "\nSteps: " + std::to_string(*r.steps) + ", Sampler: " + label_of(r) + ", CFG scale: " + number(*r.cfg) +
-          ", Seed: " + std::to_string(*r.seed) + ", Size: " + std::to_string(*r.width) + "x" + std::to_string(*r.height) +
-          ", Model: " + job.model->title;
-  if (r.clip_skip > 1) text += ", Clip skip: " + std::to_string(r.clip_skip);
+          ", Seed: " + std::to_string(*r.seed) + ", Size: " + std::to_string(*r.width) + "x" +
+          std::to_string(*r.height) + ", Model: " + job.model->title;
+  if (*r.clip_skip != job.model->text.front().skip) text += ", Clip skip: " + std::to_string(*r.clip_skip);
   if (!r.init.empty()) text += ", Denoising strength: " + number(r.strength);
   text += ", RNG: " + std::string(*r.rng == "cpu" ? "CPU" : "NV") + ", Version: danqing";
   return text;
@@ -51,8 +52,11 @@ std::string a1111_block(const Request& r, const Job& job) {
 
 Metadata metadata_of(const Job& job, int64_t index) {
   const Request alone = request_alone(job, index);
-  const nlohmann::json json = {{"program", "danqing"}, {"request", to_json(alone)}, {"model", job.model->title},
-                               {"weights", name(job.precision.weights)}, {"activations", name(job.precision.activations)}};
+  const nlohmann::json json = {{"program", "danqing"},
+                               {"request", to_json(alone)},
+                               {"model", job.model->title},
+                               {"weights", name(job.precision.weights)},
+                               {"activations", name(job.precision.activations)}};
   return {a1111_block(alone, job), json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)};
 }
 
@@ -60,8 +64,9 @@ Request request_of_picture(const std::string& path) {
   const Metadata metadata = read_metadata(path);
   const auto json = nlohmann::json::parse(metadata.json, nullptr, false);
   if (!json.is_object() || !json.contains("request"))
-    throw Error(Fault::file, path + ": carries no request of danqing's" +
-                                 std::string(metadata.parameters.empty() ? "" : " (only the text block of another program)"));
+    throw Error(Fault::file,
+                path + ": carries no request of danqing's" +
+                    std::string(metadata.parameters.empty() ? "" : " (only the text block of another program)"));
   return request_from_json(json["request"], path);
 }
 

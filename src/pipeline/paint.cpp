@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "image/resize.h"
+#include "pipeline/conditioning.h"
 #include "pipeline/tiles.h"
 #include "pipeline/weight_source.h"
 #include "sample/noise_source.h"
@@ -20,18 +21,22 @@ bool finite(std::span<const float> values) {
 }
 
 // [image, channel, cell] <-> [image, cell, channel]; `into` may have more channels a cell than `count`.
-void to_channels_last(std::span<const float> from, int64_t images, int64_t channels, int64_t cells, std::span<float> into, int64_t stride,
-                      int64_t first_channel) {
+void to_channels_last(std::span<const float> from, int64_t images, int64_t channels, int64_t cells,
+                      std::span<float> into, int64_t stride, int64_t first_channel) {
   for (int64_t n = 0; n < images; ++n)
     for (int64_t c = 0; c < channels; ++c)
       for (int64_t i = 0; i < cells; ++i)
-        into[static_cast<size_t>((n * cells + i) * stride + first_channel + c)] = from[static_cast<size_t>((n * channels + c) * cells + i)];
+        into[static_cast<size_t>((n * cells + i) * stride + first_channel + c)] =
+            from[static_cast<size_t>((n * channels + c) * cells + i)];
 }
 
 class Painter {
  public:
   Painter(const Job& job, Device& device, const PaintHooks& hooks)
-      : job_(job), hooks_(hooks), run_(device, job.program, job.plan, weight_source(job.model->layout)), device_(device) {
+      : job_(job),
+        hooks_(hooks),
+        run_(device, job.program, job.plan, weight_source(job.model->layout)),
+        device_(device) {
     const Canvas& c = job.canvas;
     factor_ = job.model->vae.factor();
     height_ = c.height / factor_, width_ = c.width / factor_, cells_ = height_ * width_;
@@ -79,7 +84,8 @@ class Painter {
     if (!hooks_.progress) return;
     double done = 0, all = job_.plan.cost.seconds.value;
     for (const LoadTrace& l : run_.trace().loads)
-      for (const LoadPlan& planned : job_.plan.loads) done += l.component == planned.component ? planned.cost.seconds.value : 0;
+      for (const LoadPlan& planned : job_.plan.loads)
+        done += l.component == planned.component ? planned.cost.seconds.value : 0;
     for (size_t i = 0; i < job_.plan.phases.size(); ++i)
       done += job_.plan.phases[i].cost.seconds.value *
               (static_cast<double>(run_.trace().phases[i].times) + (job_.plan.phases[i].name == phase_ ? within_ : 0));
@@ -97,40 +103,39 @@ class Painter {
 
   void encode_text() {
     begin("encode");
-    std::vector<int32_t> ids;
-    for (const PromptChunks& prompt : job_.chunks)
-      for (const Chunk& chunk : prompt.chunks) ids.insert(ids.end(), chunk.tokens.begin(), chunk.tokens.end());
-    if (static_cast<int64_t>(ids.size()) < job_.canvas.text_rows * job_.model->text.positions) {
-      const Chunk empty = empty_chunk(kPadEnd);
-      ids.insert(ids.end(), empty.tokens.begin(), empty.tokens.end());
+    const auto& encoders = job_.model->text;
+    for (size_t e = 0; e < encoders.size(); ++e) {
+      const std::vector<int32_t> ids = token_ids(job_, e), ends = end_rows(job_, e);
+      run_.write("ids of " + encoders[e].component, std::as_bytes(std::span(ids)));
+      if (encoders[e].pooled) run_.write("ends of " + encoders[e].component, std::as_bytes(std::span(ends)));
     }
-    run_.write("ids", std::as_bytes(std::span(ids)));
     run_.execute();
-    const auto states = host("states");
-    run_.read("states", std::as_writable_bytes(states));
-    if (!job_.canvas.skip_negative) {  // their rows come first
-      const auto negatives = host("negatives");
-      run_.read("states of negatives", std::as_writable_bytes(negatives));
-      std::ranges::copy(negatives.first(states.size() / 2), states.begin());
+    for (size_t e = 0, column = 0; e < encoders.size(); ++e) {
+      read_states(e, static_cast<int64_t>(column));
+      column += static_cast<size_t>(encoders[e].clip.width);
+      if (encoders[e].pooled) run_.read("pooled of " + encoders[e].component, std::as_writable_bytes(host("pooled")));
     }
-    if (!finite(states)) throw Error(Fault::numeric, "encode: the text encoder gave a value that is not finite");
+    if (job_.zero_negative) {  // their rows come first
+      std::ranges::fill(host("context").first(host("context").size() / 2), 0.f);
+      if (job_.model->unet.label) std::ranges::fill(host("pooled").first(host("pooled").size() / 2), 0.f);
+    }
     run_.end();
-    weigh(states);
   }
 
-  void weigh(std::span<float> states) const {
-    const size_t width = static_cast<size_t>(job_.model->text.width), chunk = kChunkTokens * width;
-    const size_t used = job_.chunks.size() * job_.chunks.front().chunks.size() * chunk;
-    const auto empty = states.subspan(used);
-    size_t at = 0;
-    for (const PromptChunks& prompt : job_.chunks) {
-      std::vector<float> weights;
-      for (const Chunk& c : prompt.chunks) weights.insert(weights.end(), c.weights.begin(), c.weights.end());
-      const auto rows = states.subspan(at, prompt.chunks.size() * chunk);
-      at += rows.size();
-      if (std::ranges::any_of(weights, [](float w) { return w != 1; }))
-        apply_emphasis(job_.habits.emphasis, rows, weights, job_.model->text.width, kChunkTokens, empty);
+  // Weighed, into the encoder's columns of the context.
+  void read_states(size_t e, int64_t column) {
+    const TextEncoder& encoder = job_.model->text[e];
+    const size_t text = kChunkTokens * static_cast<size_t>(encoder.clip.width);
+    const auto states = host("states").first(static_cast<size_t>(job_.canvas.text_rows) * text);
+    run_.read("states of " + encoder.component, std::as_writable_bytes(states));
+    if (!job_.canvas.skip_negative) {
+      const auto negatives = host("negatives").first(states.size());
+      run_.read("negative states of " + encoder.component, std::as_writable_bytes(negatives));
+      std::ranges::copy(negatives.first(static_cast<size_t>(job_.prompts * job_.canvas.chunks) * text), states.begin());
     }
+    if (!finite(states)) throw Error(Fault::numeric, "encode: the text encoder gave a value that is not finite");
+    weigh_states(job_, e, states);
+    put_beside(states, encoder.clip.width, host("context"), job_.model->unet.context, column);
   }
 
   // The initial picture, and for inpainting models the masked one, through the VAE's encoder.
@@ -185,12 +190,19 @@ class Painter {
 
   void prepare() {
     begin("prepare");
+    const auto rows = job_.model->unet.label ? static_cast<size_t>(job_.canvas.all_prompts()) : 1;
     std::vector<float> times;
-    for (double t : job_.sampler->timesteps()) times.push_back(static_cast<float>(t));
-    times.resize(std::max<size_t>(1, times.size()));  // a picture that is not repainted at all still prepares
+    for (double t : job_.sampler->timesteps()) times.insert(times.end(), rows, static_cast<float>(t));
+    times.resize(std::max(rows, times.size()));  // a picture that is not repainted at all still prepares
     run_.write("timesteps", bytes(times));
-    const size_t context = job_.chunks.size() * job_.chunks.front().chunks.size() * kChunkTokens * static_cast<size_t>(job_.model->text.width);
-    run_.write("context", bytes(host("states").first(context)));
+    run_.write("context", bytes(host("context")));
+    if (job_.model->unet.label) {
+      const auto pooled = host("pooled"), label = host("label");
+      const size_t from = pooled.size() / rows, to = label.size() / rows;
+      for (size_t i = 0; i < rows; ++i)
+        write_label(pooled.subspan(i * from, from), size_numbers(job_.request), label.subspan(i * to, to));
+      run_.write("label", bytes(label));
+    }
     run_.execute();
     run_.end();
   }
@@ -213,7 +225,8 @@ class Painter {
   // Order of draws as diffusers: posterior of the image, start noise, posterior of the masked image.
   void start_batch(int64_t batch, std::span<float> latents, std::span<float> noise) {
     const bool from_picture = !job_.request.init.empty();
-    const bool pure = from_picture && job_.request.strength == 1 && !mask_.empty() && job_.habits.convention == Convention::diffusers;
+    const bool pure =
+        from_picture && job_.request.strength == 1 && !mask_.empty() && job_.habits.convention == Convention::diffusers;
     const bool nine = job_.model->inpainting();
     const auto pictures = from_picture ? host("image latents") : std::span<float>();
     for (int64_t i = 0; i < job_.canvas.images; ++i) {
@@ -223,8 +236,10 @@ class Painter {
       draw.draw(noise.subspan(at, one_));
       if (nine) image_latents(1, draw, pictures.subspan(pictures.size() / 2 + at, one_));
     }
-    if (from_picture && !pure) job_.sampler->start(pictures.first(latents.size()), noise, latents);
-    else job_.sampler->start(noise, latents);
+    if (from_picture && !pure)
+      job_.sampler->start(pictures.first(latents.size()), noise, latents);
+    else
+      job_.sampler->start(noise, latents);
   }
 
   void denoise_batch(int64_t batch) {
@@ -286,7 +301,8 @@ class Painter {
       run_.read("prediction", std::as_writable_bytes(predicted.subspan(static_cast<size_t>(h) * size, size)));
     }
     if (!finite(predicted))
-      throw Error(Fault::numeric, "denoise: the U-Net gave a value that is not finite at step " + std::to_string(evaluation_ + 1) + " of " +
+      throw Error(Fault::numeric, "denoise: the U-Net gave a value that is not finite at step " +
+                                      std::to_string(evaluation_ + 1) + " of " +
                                       std::to_string(job_.sampler->evaluations()) + "; try --precision f32");
     mix(predicted, output);
   }
@@ -301,12 +317,14 @@ class Painter {
   // Guidance: away from the negative prompt's prediction (rows of the first half), back to one plane a channel.
   void mix(std::span<const float> predicted, std::span<float> output) const {
     const auto scale = static_cast<float>(*job_.request.cfg);
-    const size_t channels = static_cast<size_t>(channels_), cells = static_cast<size_t>(cells_), half = predicted.size() / 2;
+    const size_t channels = static_cast<size_t>(channels_), cells = static_cast<size_t>(cells_),
+                 half = predicted.size() / 2;
     for (size_t n = 0; n < static_cast<size_t>(job_.canvas.images); ++n)
       for (size_t c = 0; c < channels; ++c)
         for (size_t i = 0; i < cells; ++i) {
           const size_t at = (n * cells + i) * channels + c;
-          const float value = job_.guided ? predicted[at] + scale * (predicted[half + at] - predicted[at]) : predicted[at];
+          const float value =
+              job_.guided ? predicted[at] + scale * (predicted[half + at] - predicted[at]) : predicted[at];
           output[(n * channels + c) * cells + i] = value;
         }
   }
@@ -345,12 +363,14 @@ class Painter {
       run_.execute();
       within_ = 0;
       run_.read("picture", std::as_writable_bytes(part));
-      if (!finite(part)) throw Error(Fault::numeric, "decode: the VAE gave a value that is not finite; try --precision f32");
+      if (!finite(part))
+        throw Error(Fault::numeric, "decode: the VAE gave a value that is not finite; try --precision f32");
       if (c.tile) grid.blend(t, part, whole);
       report(number * grid.count() + t + 1, c.images * c.repeats * grid.count());
     }
     if (c.tile) grid.normalise(whole);
-    return from_signed(c.tile ? whole.first(static_cast<size_t>(3 * c.width * c.height)) : part, static_cast<int>(c.width), static_cast<int>(c.height));
+    return from_signed(c.tile ? whole.first(static_cast<size_t>(3 * c.width * c.height)) : part,
+                       static_cast<int>(c.width), static_cast<int>(c.height));
   }
 
   const Job& job_;

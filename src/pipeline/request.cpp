@@ -18,7 +18,8 @@ using nlohmann::json;
 }
 
 void read(const json& v, int& into, const std::string& where, const char* key) {
-  if (!v.is_number_integer() || v.get<int64_t>() < -1'000'000'000 || v.get<int64_t>() > 1'000'000'000) wrong(where, key, v, "a whole number");
+  if (!v.is_number_integer() || v.get<int64_t>() < -1'000'000'000 || v.get<int64_t>() > 1'000'000'000)
+    wrong(where, key, v, "a whole number");
   into = v.get<int>();
 }
 void read(const json& v, uint64_t& into, const std::string& where, const char* key) {
@@ -80,6 +81,19 @@ Request request_from_json(const json& j, const std::string& where) {
   for (const auto& [key, value] : j.items())
     if (!known.contains(key)) throw Error(Fault::request, where + ": \"" + key + "\" is no field of a request");
   return request;
+}
+
+std::pair<int, int> parse_pair(const std::string& text, const char* flag) {
+  int first = -1, second = -1;
+  const char* end = text.data() + text.size();
+  const auto [x, error] = std::from_chars(text.data(), end, first);
+  if (error == std::errc() && x != end && (*x == 'x' || *x == 'X'))
+    if (const auto [rest, wrong] = std::from_chars(x + 1, end, second); wrong != std::errc() || rest != end)
+      second = -1;
+  if (first < 0 || second < 0 || first > 65536 || second > 65536)
+    throw Error(Fault::request,
+                std::string(flag) + ": \"" + text + "\" is not two numbers from 0 to 65536; write for example 512x768");
+  return {first, second};
 }
 
 void parse_size(const std::string& text, Request& r) {
