@@ -33,7 +33,7 @@ std::map<std::string, Shape> parameters() {
   const UnetGraphs u = unet(unet_config, {}, {}, "unet");
   Graph text;
   const Build b = Build(text, {})["text"];
-  b.output("states", clip_text(b, b.input("ids", {DType::i32, {1, 77}}), {}, {{}}).front());
+  b.output("states", clip_text(b, b.input("ids", {DType::i32, {1, 77}}), {}, {{}}).states.front());
   std::map<std::string, Shape> found;
   for (const Graph& g :
        {u.once, u.each, text, vae_decode({}, {1, 8, 8, 4}, {}, "vae"), vae_encode({}, {1, 64, 64, 3}, {}, "vae")})

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/options.h"
+#include "base/error.h"
 #include "hardware/host.h"
 #include "hardware/machine_json.h"
 #include "hardware/probe.h"

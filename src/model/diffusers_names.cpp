@@ -15,8 +15,10 @@ using Renames = std::initializer_list<std::pair<std::string_view, std::string_vi
 std::vector<std::string> split(const std::string& name) {
   std::vector<std::string> parts{""};
   for (char c : name)
-    if (c == '.') parts.emplace_back();
-    else parts.back() += c;
+    if (c == '.')
+      parts.emplace_back();
+    else
+      parts.back() += c;
   return parts;
 }
 
@@ -41,8 +43,12 @@ std::string renamed(const std::string& name, Renames renames) {
 }
 
 std::string resnet(const std::string& rest) {
-  return renamed(rest, {{"in_layers.0", "norm1"}, {"in_layers.2", "conv1"}, {"emb_layers.1", "time_emb_proj"},
-                        {"out_layers.0", "norm2"}, {"out_layers.3", "conv2"}, {"skip_connection", "conv_shortcut"}});
+  return renamed(rest, {{"in_layers.0", "norm1"},
+                        {"in_layers.2", "conv1"},
+                        {"emb_layers.1", "time_emb_proj"},
+                        {"out_layers.0", "norm2"},
+                        {"out_layers.3", "conv2"},
+                        {"skip_connection", "conv_shortcut"}});
 }
 
 // The inside of block `index` of one side: part 0 is the residual block, then attention and resampling.
@@ -72,9 +78,12 @@ std::string diffusers_unet_name(const std::string& name, const UnetConfig& c) {
     if (parts[1] == "1") return "mid_block.attentions.0." + join(parts, 2);
     return "mid_block.resnets." + std::string(parts[1] == "0" ? "0." : "1.") + resnet(join(parts, 2));
   }
-  return renamed(name, {{"time_embed.0", "time_embedding.linear_1"}, {"time_embed.2", "time_embedding.linear_2"},
-                        {"label_emb.0.0", "add_embedding.linear_1"}, {"label_emb.0.2", "add_embedding.linear_2"},
-                        {"out.0", "conv_norm_out"}, {"out.2", "conv_out"}});
+  return renamed(name, {{"time_embed.0", "time_embedding.linear_1"},
+                        {"time_embed.2", "time_embedding.linear_2"},
+                        {"label_emb.0.0", "add_embedding.linear_1"},
+                        {"label_emb.0.2", "add_embedding.linear_2"},
+                        {"out.0", "conv_norm_out"},
+                        {"out.2", "conv_out"}});
 }
 
 std::string diffusers_vae_name(const std::string& name, const VaeConfig& c) {
@@ -83,8 +92,9 @@ std::string diffusers_vae_name(const std::string& name, const VaeConfig& c) {
   const std::string coder = parts[0] + ".";
   if (parts[1] == "mid") {
     if (parts[2] == "attn_1")
-      return coder + "mid_block.attentions.0." + renamed(join(parts, 3), {{"norm", "group_norm"}, {"q", "to_q"}, {"k", "to_k"},
-                                                                         {"v", "to_v"}, {"proj_out", "to_out.0"}});
+      return coder + "mid_block.attentions.0." +
+             renamed(join(parts, 3),
+                     {{"norm", "group_norm"}, {"q", "to_q"}, {"k", "to_k"}, {"v", "to_v"}, {"proj_out", "to_out.0"}});
     return coder + "mid_block.resnets." + (parts[2] == "block_1" ? "0." : "1.") +
            renamed(join(parts, 3), {{"nin_shortcut", "conv_shortcut"}});
   }

@@ -42,7 +42,8 @@ double seconds_of(const Writer& write, Precision precision, Device& device, cons
 }
 
 // Time-weighted share of the roof over several shapes: their work over their seconds.
-double share_of(const std::vector<Writer>& shapes, Precision precision, Device& device, const Machine& machine, bool bytes) {
+double share_of(const std::vector<Writer>& shapes, Precision precision, Device& device, const Machine& machine,
+                bool bytes) {
   double done = 0, seconds = 0;
   for (const Writer& shape : shapes) {
     Work work;
@@ -61,12 +62,15 @@ Writer linear(int64_t rows, int64_t in, int64_t out) {
 }
 Writer attention(int64_t queries, int64_t keys, int64_t width) {
   return [=](const Build& b, DType t) {
-    const Value q = b.input("q", {t, {2, queries, width}}), k = b.input("k", {t, {2, keys, width}}), v = b.input("v", {t, {2, keys, width}});
+    const Value q = b.input("q", {t, {2, queries, width}}), k = b.input("k", {t, {2, keys, width}}),
+                v = b.input("v", {t, {2, keys, width}});
     return b.attention(q, k, v, 8, 8);
   };
 }
 Writer norm(int64_t side, int64_t channels) {
-  return [=](const Build& b, DType t) { return b.silu(b.group_norm(b.input("x", {t, {2, side, side, channels}}), "n", 32, 1e-5f)); };
+  return [=](const Build& b, DType t) {
+    return b.silu(b.group_norm(b.input("x", {t, {2, side, side, channels}}), "n", 32, 1e-5f));
+  };
 }
 
 }  // namespace
@@ -80,15 +84,20 @@ Machine probe_and_calibrate(const Host& host, int threads, const std::string& di
   const auto device = cpu::make_device(ways);
   const DType type = ways.bf16_products ? DType::bf16 : DType::f32;
   const Precision precision{type, type};
-  const auto share = [&](const std::vector<Writer>& shapes, bool bytes) { return share_of(shapes, precision, *device, machine, bytes); };
-  machine.efficiency.convolution = share({conv(64, 320, 320), conv(32, 640, 640), conv(16, 1280, 1280), conv(256, 256, 256, 1)}, false);
+  const auto share = [&](const std::vector<Writer>& shapes, bool bytes) {
+    return share_of(shapes, precision, *device, machine, bytes);
+  };
+  machine.efficiency.convolution =
+      share({conv(64, 320, 320), conv(32, 640, 640), conv(16, 1280, 1280), conv(256, 256, 256, 1)}, false);
   machine.efficiency.linear = share({linear(4096, 320, 1280), linear(1024, 640, 640), linear(256, 1280, 5120)}, false);
-  machine.efficiency.attention = share({attention(4096, 4096, 320), attention(1024, 1024, 640), attention(4096, 77, 320)}, false);
+  machine.efficiency.attention =
+      share({attention(4096, 4096, 320), attention(1024, 1024, 640), attention(4096, 77, 320)}, false);
   machine.efficiency.memory_bound = share({norm(64, 320), norm(32, 640), norm(256, 256)}, true);
   Work tiny;
   machine.launch = Seconds(seconds_of(norm(1, 32), precision, *device, machine, tiny));
   machine.sources["launch"] = "measured: a norm of a few values";
-  for (const char* field : {"efficiency.convolution", "efficiency.linear", "efficiency.attention", "efficiency.memory_bound"})
+  for (const char* field :
+       {"efficiency.convolution", "efficiency.linear", "efficiency.attention", "efficiency.memory_bound"})
     machine.sources[field] = "measured with danqing's kernels";
   return machine;
 }

@@ -6,8 +6,8 @@
 
 namespace danqing {
 
-// Measures the machine, then convolution, linear, attention and norm on sizes as they occur in a U-Net and a VAE at 512x512.
-// About 15 seconds. `disk`: a file or folder to read; empty: the models that come with danqing.
+// Measures the machine, then convolution, linear, attention and norm on sizes as they occur in a U-Net and a VAE at
+// 512x512. About 15 seconds. `disk`: a file or folder to read; empty: the models that come with danqing.
 Machine probe_and_calibrate(const Host&, int threads, const std::string& disk);
 
 }  // namespace danqing

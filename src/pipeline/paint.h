@@ -10,10 +10,10 @@
 namespace danqing {
 
 struct Progress {
-  std::string phase;   // load unet, encode, denoise, decode
+  std::string phase;  // load unet, encode, denoise, decode
   int64_t step = 0, total = 0;
-  double share = 0;    // of the whole request, 0..1, by predicted seconds
-  Seconds left;        // prediction, corrected by what has been measured so far
+  double share = 0;  // of the whole request, 0..1, by predicted seconds
+  Seconds left;      // prediction, corrected by what has been measured so far
   Bytes allocated;
 };
 

@@ -81,7 +81,8 @@ TEST_F(Pipeline, AllocatesToTheByteWhatWasPlanned) {
     r.sampler = pick(std::string("euler"), std::string("heun"), std::string("dpmpp_sde"), std::string("unipc"));
     r.like = pick(std::string("a1111"), std::string("comfyui"), std::string("diffusers"));
     r.clip_skip = pick(1, 2);
-    r.prompt = {pick(std::string("a"), std::string("a (red:1.3) fox"), std::string(500, 'x') + " fox", std::string("a BREAK b"))};
+    r.prompt = {pick(std::string("a"), std::string("a (red:1.3) fox"), std::string(500, 'x') + " fox",
+                     std::string("a BREAK b"))};
     if (pick(0, 1)) r.init = (kSd15 / "cases" / "img2img_input.png").string(), r.strength = pick(0.3, 1.0);
     if (!r.init.empty() && pick(0, 1)) r.mask = (kSd15 / "cases" / "inpaint_mask.png").string();
     const Workplace w = workplace();
@@ -92,14 +93,16 @@ TEST_F(Pipeline, AllocatesToTheByteWhatWasPlanned) {
     EXPECT_EQ(device->allocated().value, 0);
     EXPECT_EQ(static_cast<int>(painting.images.size()), r.batch * r.count);
     for (size_t i = 0; i < job.program.phases.size(); ++i)
-      EXPECT_EQ(painting.trace.phases[i].times, job.program.phases[i].times) << job.program.phases[i].name << to_json(r).dump();
+      EXPECT_EQ(painting.trace.phases[i].times, job.program.phases[i].times)
+          << job.program.phases[i].name << to_json(r).dump();
   }
 }
 
 TEST_F(Pipeline, SameRequestSameBytesOnAnyThreads) {
   Request r = small();
   r.width = 72, r.height = 104;
-  const Image one = painted(r, 1).images.at(0), again = painted(r, 1).images.at(0), two = painted(r, 2).images.at(0), three = painted(r, 3).images.at(0);
+  const Image one = painted(r, 1).images.at(0), again = painted(r, 1).images.at(0), two = painted(r, 2).images.at(0),
+              three = painted(r, 3).images.at(0);
   EXPECT_EQ(one.rgb, again.rgb);
   EXPECT_LE(farthest(one, two), 1);
   EXPECT_LE(farthest(one, three), 1);
@@ -173,7 +176,8 @@ TEST_F(Pipeline, StopsWithinAStepAndFreesAll) {
 // The golden file with one weight turned into a NaN.
 TEST_F(Pipeline, ANotANumberStopsWithItsPhaseAndStep) {
   const fs::path path = fs::temp_directory_path() / ("danqing-nan-" + std::to_string(getpid()) + ".safetensors");
-  for (auto [key, phase] : {std::pair{"model.diffusion_model.out.2.bias", "denoise"}, {"first_stage_model.decoder.conv_out.bias", "decode"},
+  for (auto [key, phase] : {std::pair{"model.diffusion_model.out.2.bias", "denoise"},
+                            {"first_stage_model.decoder.conv_out.bias", "decode"},
                             {"cond_stage_model.transformer.text_model.final_layer_norm.bias", "encode"}}) {
     fs::copy_file(kSd15 / "single.safetensors", path, fs::copy_options::overwrite_existing);
     fs::permissions(path, fs::perms::owner_all);
@@ -247,7 +251,8 @@ TEST(Tiles, AgreeingTilesGiveNoSeam) {
   for (auto [h, w, tile] : {std::tuple<int64_t, int64_t, int64_t>{17, 30, 8}, {8, 8, 8}, {40, 9, 16}, {33, 33, 12}}) {
     const int64_t f = 2;
     const TileGrid grid(h, w, tile, f);
-    std::vector<float> latent(static_cast<size_t>(h * w)), cut(static_cast<size_t>(grid.tile_height() * grid.tile_width()));
+    std::vector<float> latent(static_cast<size_t>(h * w)),
+        cut(static_cast<size_t>(grid.tile_height() * grid.tile_width()));
     for (size_t i = 0; i < latent.size(); ++i) latent[i] = static_cast<float>(i);
     std::vector<float> sums(static_cast<size_t>(4 * h * w * f * f)), part(cut.size() * f * f * 3);
     for (int64_t t = 0; t < grid.count(); ++t) {
@@ -256,13 +261,16 @@ TEST(Tiles, AgreeingTilesGiveNoSeam) {
       for (int64_t y = 0; y < grid.tile_height() * f; ++y)
         for (int64_t x = 0; x < pw; ++x)
           for (int64_t c = 0; c < 3; ++c)
-            part[static_cast<size_t>((y * pw + x) * 3 + c)] = cut[static_cast<size_t>(y / f * grid.tile_width() + x / f)];
+            part[static_cast<size_t>((y * pw + x) * 3 + c)] =
+                cut[static_cast<size_t>(y / f * grid.tile_width() + x / f)];
       grid.blend(t, part, sums);
     }
     grid.normalise(sums);
     for (int64_t y = 0; y < h * f; ++y)
       for (int64_t x = 0; x < w * f; ++x)
-        ASSERT_NEAR(sums[static_cast<size_t>((y * w * f + x) * 3)], latent[static_cast<size_t>(y / f * w + x / f)], 1e-3) << y << " " << x;
+        ASSERT_NEAR(sums[static_cast<size_t>((y * w * f + x) * 3)], latent[static_cast<size_t>(y / f * w + x / f)],
+                    1e-3)
+            << y << " " << x;
   }
 }
 

@@ -19,7 +19,8 @@ Places find_places() {
     const fs::path data = fs::exists(root / "data", none) ? root / "data" : root;
     if (fs::exists(data / "tokenizer", none)) return {data.string(), (root / "models").string()};
   }
-  throw Error(Fault::file, "danqing's data folder (tokenizer vocabularies) is not beside the program; set DANQING_DATA to it");
+  throw Error(Fault::file,
+              "danqing's data folder (tokenizer vocabularies) is not beside the program; set DANQING_DATA to it");
 }
 
 }  // namespace danqing

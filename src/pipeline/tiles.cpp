@@ -33,7 +33,8 @@ static float ramp(int64_t at, int64_t size) {
 
 void TileGrid::blend(int64_t tile, std::span<const float> part, std::span<float> sums) const {
   const auto columns = static_cast<int64_t>(columns_.size());
-  const int64_t top = rows_[static_cast<size_t>(tile / columns)] * factor_, left = columns_[static_cast<size_t>(tile % columns)] * factor_;
+  const int64_t top = rows_[static_cast<size_t>(tile / columns)] * factor_,
+                left = columns_[static_cast<size_t>(tile % columns)] * factor_;
   const int64_t h = tile_height_ * factor_, w = tile_width_ * factor_, width = width_ * factor_;
   const auto weights = sums.subspan(static_cast<size_t>(3 * height_ * factor_ * width));
   for (int64_t y = 0; y < h; ++y)

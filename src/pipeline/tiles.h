@@ -1,5 +1,6 @@
-// A latent cut into overlapping tiles and the decoded tiles blended into one picture. Weights fall linearly over the overlap
-// and are divided out at the end, so they sum to one at every pixel, corners included: tiles that agree give no seam.
+// A latent cut into overlapping tiles and the decoded tiles blended into one picture. Weights fall linearly over the
+// overlap and are divided out at the end, so they sum to one at every pixel, corners included: tiles that agree give no
+// seam.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@ class TileGrid {
 
   // latent [channels, height, width] -> [tile_height, tile_width, channels].
   void cut(int64_t tile, std::span<const float> latent, int64_t channels, std::span<float> out) const;
-  // part [tile_height*f, tile_width*f, 3] into sums: [height*f * width*f * 3] weighted values, then [height*f * width*f] weights.
+  // part [tile_height*f, tile_width*f, 3] into sums: [height*f * width*f * 3] weighted values, then [height*f *
+  // width*f] weights.
   void blend(int64_t tile, std::span<const float> part, std::span<float> sums) const;
   void normalise(std::span<float> sums) const;
 

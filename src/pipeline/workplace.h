@@ -7,7 +7,8 @@ namespace danqing {
 
 using Note = std::function<void(const std::string&)>;
 
-// Threads and memory as the request says, within what the machine or its container has. Notes: an estimate instead of a probe.
+// Threads and memory as the request says, within what the machine or its container has. Notes: an estimate instead of a
+// probe.
 Workplace workplace_here(const Request&, const Note&);
 
 }  // namespace danqing
