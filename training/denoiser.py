@@ -61,7 +61,7 @@ def main():
     sprites = Sprites(args.work)
     tokenizer = Tokenizer()
     if args.resume_from and not (args.work / "vae.pt").exists():
-        save(args.work / "vae.pt", finished=True, average=load_model_file(args.resume_from, "first_stage_model."))     # latents must be those the U-Net knows
+        save(args.work / "vae.pt", average=load_model_file(args.resume_from, "first_stage_model."))     # latents must be those the U-Net knows
     data = Latents(args.work, sprites, args.seed, args.workers)
     model = Model()
     table = model.text.embeddings["token_embedding"].weight
@@ -73,13 +73,13 @@ def main():
     ]
     average = Average(model, 0.999)
     path = args.work / "denoiser.pt"
-    step = 0
+    step = seen = 0
     if state := load(path):
         model.load_state_dict(state["model"])
-        average.load_state_dict(state["average"])
+        average.load_state_dict(state["average"], state["average_steps"])
         for optimizer, saved in zip(optimizers, state["optimizers"]):
             optimizer.load_state_dict(saved)
-        step = state["step"]
+        step, seen = state["step"], state["pictures"]
     elif args.resume_from:
         model.text.load_state_dict(load_model_file(args.resume_from, "cond_stage_model.transformer.text_model."), strict=False)
         model.unet.load_state_dict(load_model_file(args.resume_from, "model.diffusion_model."))
@@ -89,8 +89,8 @@ def main():
     signal, noise_level = bar.sqrt().float(), (1 - bar).sqrt().float()
 
     def checkpoint():
-        save(path, model=model.state_dict(), average=average.state_dict(), optimizers=[o.state_dict() for o in optimizers], step=step,
-             seed=args.seed, batch=args.batch)
+        save(path, model=model.state_dict(), average=average.state_dict(), average_steps=average.steps, optimizers=[o.state_dict() for o in optimizers], step=step,
+             pictures=seen, seed=args.seed, batch=args.batch)
 
     def gradient(step, rank):
         extend(step)
@@ -121,7 +121,7 @@ def main():
     while step < args.steps and not stop:
         extend(step)                    # written by this process before the others read it
         # Warm up, stay, then fall with the root of the steps, so that training can go on for as long as it is let.
-        rate = args.rate * min((step + 1) / 300, 1, math.sqrt(4000 / (step + 1)))
+        rate = args.rate * min((step + 1) / 150, 1, math.sqrt(4000 / (step + 1)))
         if args.anneal:
             rate *= min(1, (args.steps - step) / args.anneal)
         shown += workers.step(step)
@@ -130,11 +130,12 @@ def main():
                 group["lr"] = rate
             optimizer.step()
         step += 1
+        seen += args.batch // args.workers * args.workers
         if step % 8 == 0:
             average.update(model, every=8)
         if step % 50 == 0:
             print(f"denoiser step {step}/{args.steps}  loss {shown / 50:.4f}  {(step - first) * args.batch / (time.time() - started):.1f} pictures/s  "
-                  f"{len(data.shards)} shards", flush=True)
+                  f"{seen} seen, {len(data.shards)} shards", flush=True)
             shown = 0.0
         if time.time() - saved > 300:
             checkpoint()

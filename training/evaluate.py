@@ -24,6 +24,7 @@ from export import OUT
 from sample import from_checkpoints, from_file, pictures, sheet
 from scenes import COLORS, SHAPES, SIDE, Sprites, held_out, paint, plain_scene, random_scene, tell
 from tokenizer import Tokenizer
+from vae import latents
 
 README = Path(__file__).parent / "README.md"
 
@@ -48,8 +49,7 @@ def blocks(images, vae):
     n = len(images)
     colors = images.reshape(n, 16, 8, 16, 8, 3).mean((2, 4)).reshape(n, -1)
     x = torch.from_numpy(images).permute(0, 3, 1, 2) * 2 - 1
-    latents = torch.cat([vae.encode(p) for p in x.split(32)]).flatten(1).numpy()
-    return [colors, edges(images), latents]
+    return [colors, edges(images), latents(vae, x).flatten(1).numpy()]
 
 
 class Neighbours:

@@ -5,6 +5,7 @@ Each file holds the latents (float16) and the scenes they show; prompts are told
 import json
 import multiprocessing
 import random
+import signal
 
 import numpy as np
 import torch
@@ -12,8 +13,22 @@ import torch
 from common import load, save
 from model import VAE
 from scenes import paint, plain_scene, random_scene
+from vae import latents
 
 SHARD = 1024
+
+
+def begin(encoder):
+    """In each process of a pool. What a task carries is pickled anew each time, which for the sprites would be 200 MB; this is inherited.
+    The signals: a trainer's `Stop` would be inherited too, and then the pool could not end its processes."""
+    global ENCODER
+    ENCODER = encoder
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def part(scenes):
+    return ENCODER.part(scenes)
 
 
 class Encoder:
@@ -26,18 +41,18 @@ class Encoder:
     def part(self, scenes):
         torch.set_num_threads(1)
         pictures = torch.from_numpy(np.stack([paint(s, self.sprites) for s in scenes]))
-        return self.vae.encode(pictures.permute(0, 3, 1, 2).float() / 127.5 - 1).half().numpy()
+        return latents(self.vae, pictures.permute(0, 3, 1, 2).float() / 127.5 - 1).half().numpy()
 
     def all(self, scenes, workers):
         parts = [scenes[at : at + 16] for at in range(0, len(scenes), 16)]
-        with multiprocessing.get_context("fork").Pool(workers) as pool:
-            return torch.from_numpy(np.concatenate(pool.map(self.part, parts, chunksize=1)))
+        with multiprocessing.get_context("fork").Pool(workers, begin, (self,)) as pool:
+            return torch.from_numpy(np.concatenate(pool.map(part, parts, chunksize=1)))
 
 
 def frozen_vae(work):
-    state = load(work / "vae-decoder.pt") or load(work / "vae.pt")
-    if not state or not (state["finished"] or (work / "vae-decoder.pt").exists()):
-        raise SystemExit(f"{work}: the VAE is not trained to its end; run vae.py")
+    state = load(work / "vae.pt")
+    if not state:
+        raise SystemExit(f"{work}: there is no VAE yet; run vae.py")
     vae = VAE()
     vae.load_state_dict(state["average"])
     return vae.eval()
