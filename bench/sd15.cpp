@@ -14,6 +14,7 @@
 
 #include "hardware/host.h"
 #include "model/clip.h"
+#include "model/inventory.h"
 #include "model/unet.h"
 #include "model/vae.h"
 #include "pipeline/paint.h"
@@ -37,14 +38,7 @@ std::map<std::string, Shape> parameters() {
   std::map<std::string, Shape> found;
   for (const Graph& g :
        {u.once, u.each, text, vae_decode({}, {1, 8, 8, 4}, {}, "vae"), vae_encode({}, {1, 64, 64, 3}, {}, "vae")})
-    for (const Node& node : g.nodes)
-      if (const auto* weight = std::get_if<Weight>(&node.op)) {
-        const WeightPart& part = weight->parts.front();
-        Shape shape = node.type.shape;
-        if (part.end >= 0) shape[0] = part.end;
-        auto& known = found.emplace(part.name, shape).first->second;
-        known[0] = std::max(known[0], shape[0]);
-      }
+    add_parameters(g, found);
   return found;
 }
 

@@ -125,10 +125,14 @@ int command_paint(const Arguments& arguments) {
   PaintHooks hooks;
   hooks.progress = [&](const Progress& p) { line.show(p); };
   hooks.cancel = &stop_on_signals();
+  hooks.picture = [&](int64_t index, const Image& image) {
+    const std::string path = save(*job, o, image, index, several);
+    line.clear();
+    std::printf("%s\n", path.c_str());
+    std::fflush(stdout);
+  };
   const Painting painting = paint(*job, *device, hooks);
   line.clear();
-  for (size_t i = 0; i < painting.images.size(); ++i)
-    std::printf("%s\n", save(*job, o, painting.images[i], static_cast<int64_t>(i), several).c_str());
   if (!o.report.empty()) write_report(*job, workplace, o, painting);
   if (!o.quiet)
     std::fprintf(stderr, "%s, %s at most (predicted %s, %s)\n", to_string(painting.trace.seconds).c_str(),

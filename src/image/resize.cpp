@@ -112,8 +112,13 @@ Mask resize_nearest(const Mask& mask, int width, int height) {
 
 std::vector<float> to_signed(const Image& image) {
   std::vector<float> out(image.rgb.size());
-  std::transform(image.rgb.begin(), image.rgb.end(), out.begin(), [](uint8_t v) { return 2.f * (v / 255.f) - 1.f; });
+  to_signed(image, out);
   return out;
+}
+
+void to_signed(const Image& image, std::span<float> out) {
+  DANQING_CHECK(out.size() == image.rgb.size());
+  std::transform(image.rgb.begin(), image.rgb.end(), out.begin(), [](uint8_t v) { return 2.f * (v / 255.f) - 1.f; });
 }
 
 Image from_signed(std::span<const float> pixels, int width, int height) {

@@ -19,6 +19,7 @@ Mask resize_nearest(const Mask&, int width, int height);
 
 // [height, width, 3] in [-1, 1]: 2 * (v / 255) - 1 in float, as diffusers' image processor.
 std::vector<float> to_signed(const Image&);
+void to_signed(const Image&, std::span<float> out);  // out.size() = rgb.size()
 // round(clamp(x / 2 + 0.5, 0, 1) * 255), halves to even. Throws Error(numeric) if a number is NaN.
 Image from_signed(std::span<const float> pixels, int width, int height);
 

@@ -45,7 +45,6 @@ struct UnetConfig {
   bool linear_projection = false;  // projections of the spatial transformer: matrices instead of 1x1 convolutions
   int64_t label = 0;               // width of the added conditioning (SDXL: 2816); 0: none
   int64_t model_channels() const { return levels.front().channels; }
-  int downscale() const { return 1 << (levels.size() - 1); }
   bool operator==(const UnetConfig&) const = default;
 };
 

@@ -107,9 +107,13 @@ void read_scheduler(const Checkpoint& c, Model& m) {
   if (const std::string* text = c.config("scheduler")) {
     m.scheduler = *text;
     const auto json = nlohmann::json::parse(*text, nullptr, false);
-    const std::string kind = json.is_object() ? json.value("prediction_type", "") : "";
-    if (kind == "v_prediction") m.prediction = Parametrisation::v;
-    if (json.is_object() && json.value("rescale_betas_zero_snr", false)) m.zero_terminal_snr = true;
+    if (!json.is_object())
+      throw Error(Fault::file, c.path().string() + ": the scheduler's configuration is not a JSON object");
+    const auto is = [&](const char* key, const nlohmann::json& value) {
+      return json.contains(key) && json[key] == value;
+    };
+    if (is("prediction_type", "v_prediction")) m.prediction = Parametrisation::v;
+    if (is("rescale_betas_zero_snr", true)) m.zero_terminal_snr = true;
   }
   if (c.find("v_pred")) m.prediction = Parametrisation::v;  // marker tensors of checkpoints in the wild
   if (c.find("ztsnr")) m.zero_terminal_snr = true;
@@ -195,6 +199,9 @@ void identify_single_file(const Checkpoint& c, Model& m) {
 
 // That the parts belong together.
 void check_parts(const Checkpoint& c, const Model& m) {
+  const std::string where = c.path().string();
+  validate(m.unet, where), validate(m.vae, where);
+  for (const TextEncoder& e : m.text) validate(e.clip, where);
   const auto fail = [&](const std::string& text) { throw Error(Fault::file, c.path().string() + ": " + text); };
   int64_t width = 0;
   for (const TextEncoder& e : m.text) {

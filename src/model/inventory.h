@@ -24,6 +24,9 @@ struct Inventory {
 
 // `spare`: programs that nobody runs, whose parameters are known company: the layers of a text encoder behind the state
 // that the denoiser reads.
+// A graph's distinct parameters with their whole shapes; a layer read in two halves counts once.
+void add_parameters(const Graph&, std::map<std::string, Shape>& found);
+
 Inventory take_inventory(const Model&, const std::vector<const Program*>& programs,
                          const std::vector<const Program*>& spare = {});
 

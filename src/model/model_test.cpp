@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "model/inventory.h"
+#include "model/read_config.h"
 #include "model/stable_diffusion.h"
 
 namespace danqing {
@@ -123,6 +124,55 @@ TEST(Tiles, CoverTheWholeAndOverlap) {
       EXPECT_GE(starts.back() + tile, size);
       for (size_t i = 1; i < starts.size(); ++i) EXPECT_LE(starts[i], starts[i - 1] + tile);
     }
+}
+
+TEST(SdxlFullSize, IsWholeAndCounted) {
+  if (!std::filesystem::exists(kGolden)) GTEST_SKIP() << "no golden data at " << kGolden;
+  const auto path = sparse_checkpoint("keys_sdxl_single.json.gz", "sdxl");
+  {
+    const Checkpoint checkpoint = Checkpoint::open(path);
+    const Model model = identify(checkpoint);
+    EXPECT_EQ(model.family, Family::sdxl);
+    Canvas canvas;
+    canvas.width = canvas.height = 1024;
+    canvas.encoded_pictures = 1;
+    const Program program = stable_diffusion(model, canvas, {}), spare = whole_text_encoders(model);
+    const Inventory inventory = take_inventory(model, {&program}, {&spare});
+    EXPECT_TRUE(inventory.missing.empty()) << inventory.missing.front();
+    EXPECT_TRUE(inventory.mismatched.empty()) << inventory.mismatched.front();
+    EXPECT_TRUE(inventory.unused.empty()) << inventory.unused.front();
+    std::map<std::string, int64_t> counts;
+    for (const auto& c : inventory.components) counts[c.name] = c.parameters;
+    EXPECT_EQ(counts["unet"], 2567463684);
+    EXPECT_EQ(counts["vae"], 83653863);
+    std::ifstream file(kGolden / "full" / "flops.json");
+    const auto rows = nlohmann::json::parse(file)["rows"];
+    // The reference counts the text's keys and values in every evaluation; here they are products of `prepare`.
+    const double products =
+        work_of(program.phase("denoise").graph).products.value + work_of(program.phase("prepare").graph).products.value;
+    EXPECT_NEAR(products / rows["sdxl unet 1024x1024 batch 2"]["flops"].get<double>(), 1, 0.005);
+  }
+  std::filesystem::remove(path);
+}
+
+TEST(Validate, RefusesSizesThatNoGraphCanHave) {
+  UnetConfig unet;
+  unet.levels = {{320, 1, 8}}, unet.middle = {320, 1, 8};
+  EXPECT_NO_THROW(validate(unet, "x"));
+  const auto refused = [](auto config, auto&& change) {
+    change(config);
+    EXPECT_THROW(validate(config, "x"), Error);
+  };
+  refused(unet, [](UnetConfig& c) { c.levels[0].channels = 33; });
+  refused(unet, [](UnetConfig& c) { c.levels[0].heads = 0; });
+  refused(unet, [](UnetConfig& c) { c.levels[0].depth = 1 << 20; });
+  refused(unet, [](UnetConfig& c) { c.middle.heads = 7; });
+  refused(unet, [](UnetConfig& c) { c.levels.clear(); });
+  refused(VaeConfig{}, [](VaeConfig& c) { c.channels.assign(32, 128); });
+  refused(VaeConfig{}, [](VaeConfig& c) { c.channels = {100}; });
+  refused(ClipConfig{}, [](ClipConfig& c) { c.heads = 5; });
+  refused(ClipConfig{}, [](ClipConfig& c) { c.positions = 64; });
+  refused(ClipConfig{}, [](ClipConfig& c) { c.vocabulary = 100; });
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ int count_while(const Layout& layout, const std::string& prefix, const std::stri
 
 // Family rules: SDXL and SD 2 project with matrices and have heads of 64; SD 1 projects with 1x1 convolutions, 8 heads.
 int heads_for(const UnetConfig& c, int64_t channels) {
-  return c.linear_projection ? static_cast<int>(channels / 64) : 8;
+  return c.linear_projection ? static_cast<int>(std::max<int64_t>(1, channels / 64)) : 8;
 }
 
 UnetLevel level_at(const Layout& layout, const UnetConfig& c, const std::string& block) {
@@ -166,7 +166,6 @@ void apply_config(const std::string& text, const std::string& where, ClipConfig&
     c.activation = Activation::quick_gelu;
   else if (!act.empty())
     config.fail("hidden_act", "gelu or quick_gelu");
-  if (c.width % c.heads) config.fail("hidden_size", "a multiple of num_attention_heads");
 }
 
 void apply_config(const std::string& text, const std::string& where, UnetConfig& c) {
@@ -203,13 +202,6 @@ void apply_config(const std::string& text, const std::string& where, UnetConfig&
     c.middle.heads = static_cast<int>(heads.back());
   }
   c.middle.channels = c.levels.back().channels;
-  for (const UnetLevel& level : c.levels) {
-    if (level.channels % c.groups) config.fail("block_out_channels", "divisible by norm_num_groups");
-    if (level.depth && level.channels % level.heads)
-      config.fail("block_out_channels", "divisible by the number of heads");
-  }
-  if (c.middle.depth && c.middle.channels % c.middle.heads)
-    config.fail("block_out_channels", "divisible by the number of heads");
 }
 
 void apply_config(const std::string& text, const std::string& where, VaeConfig& c) {
@@ -219,9 +211,57 @@ void apply_config(const std::string& text, const std::string& where, VaeConfig& 
   config.read("scaling_factor", c.scale), config.read("shift_factor", c.shift);
   if (config.has("block_out_channels")) c.channels = config.list("block_out_channels", 0);
   if (c.channels.empty() || c.channels.size() > 8) config.fail("block_out_channels", "a list of 1 to 8 widths");
-  for (int64_t channels : c.channels)
-    if (channels % c.groups) config.fail("block_out_channels", "divisible by norm_num_groups");
   if (!(c.scale > 0)) config.fail("scaling_factor", "above zero");
+}
+
+namespace {
+
+void demand(bool holds, const std::string& where, const std::string& text) {
+  if (!holds) throw Error(Fault::file, where + ": " + text);
+}
+
+std::string text(int64_t n) { return std::to_string(n); }
+
+void validate_level(const UnetLevel& level, int groups, const std::string& where) {
+  demand(
+      level.channels > 0 && level.channels % groups == 0, where,
+      "the U-Net has a level of " + text(level.channels) + " channels, which " + text(groups) + " groups cannot share");
+  demand(level.depth >= 0 && level.depth <= 100, where,
+         "the U-Net has " + text(level.depth) + " transformer blocks in a row");
+  demand(level.depth == 0 || (level.heads > 0 && level.channels % level.heads == 0), where,
+         "the U-Net has a level of " + text(level.channels) + " channels, which " + text(level.heads) +
+             " heads cannot share");
+}
+
+}  // namespace
+
+void validate(const ClipConfig& c, const std::string& where) {
+  demand(
+      c.width > 0 && c.hidden > 0 && c.layers >= 1 && c.layers <= 200, where,
+      "the text encoder has " + text(c.layers) + " layers of " + text(c.width) + " and " + text(c.hidden) + " values");
+  demand(c.heads > 0 && c.width % c.heads == 0, where,
+         "the text encoder is " + text(c.width) + " wide, which " + text(c.heads) + " heads cannot share");
+  demand(c.positions == 77, where, "the text encoder takes " + text(c.positions) + " tokens, danqing gives it 77");
+  demand(c.vocabulary >= 49408, where,
+         "the text encoder knows " + text(c.vocabulary) + " tokens, CLIP's tokenizer makes 49408");
+}
+
+void validate(const UnetConfig& c, const std::string& where) {
+  demand(!c.levels.empty() && c.levels.size() <= 8 && c.blocks >= 1 && c.blocks <= 16, where,
+         "the U-Net has " + text(static_cast<int64_t>(c.levels.size())) + " levels of " + text(c.blocks) + " blocks");
+  demand(c.in_channels > 0 && c.out_channels > 0 && c.context > 0 && c.groups > 0, where,
+         "the U-Net has a size of zero");
+  for (const UnetLevel& level : c.levels) validate_level(level, c.groups, where);
+  validate_level(c.middle, c.groups, where);
+}
+
+void validate(const VaeConfig& c, const std::string& where) {
+  demand(!c.channels.empty() && c.channels.size() <= 8 && c.blocks >= 1 && c.blocks <= 16, where,
+         "the VAE has " + text(static_cast<int64_t>(c.channels.size())) + " levels of " + text(c.blocks) + " blocks");
+  demand(c.latent_channels > 0 && c.groups > 0, where, "the VAE has a size of zero");
+  for (int64_t channels : c.channels)
+    demand(channels > 0 && channels % c.groups == 0, where,
+           "the VAE has a level of " + text(channels) + " channels, which " + text(c.groups) + " groups cannot share");
 }
 
 }  // namespace danqing

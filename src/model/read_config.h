@@ -16,4 +16,9 @@ void apply_config(const std::string& json, const std::string& where, ClipConfig&
 void apply_config(const std::string& json, const std::string& where, UnetConfig&);
 void apply_config(const std::string& json, const std::string& where, VaeConfig&);
 
+// That a graph can be built of the sizes, wherever they come from. Throw Error(Fault::file).
+void validate(const ClipConfig&, const std::string& where);
+void validate(const UnetConfig&, const std::string& where);
+void validate(const VaeConfig&, const std::string& where);
+
 }  // namespace danqing

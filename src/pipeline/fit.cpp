@@ -58,7 +58,6 @@ void add_host_buffers(Job& job) {
   const int64_t tile_pixels = std::min(tile * factor, c.width) * std::min(tile * factor, c.height);
   host.push_back({"host tile", floats(3 * tile_pixels), "decode", "decode"});
   if (c.tile) host.push_back({"host picture", floats(4 * pixels), "decode", "decode"});  // sums and weights
-  host.push_back({"host pixels", Bytes(3 * pixels * c.images * c.repeats), "decode", "decode"});
 }
 
 void build(Job& job, const Choice& choice, const Workplace& workplace) {
@@ -119,12 +118,22 @@ std::string saving(const std::string& change, const Job& job, const Workplace& w
 // What else would do: each change alone, with the leanest choice; only those that fit.
 std::vector<std::string> remedies(const Job& job, const Workplace& w, const Choice& leanest) {
   std::vector<std::string> found;
-  const auto attempt = [&](const std::string& change, auto&& alter) {
+  const auto attempt_with = [&](const std::string& change, const Choice& choice, auto&& alter) {
     Job other = job;
     alter(other);
-    build(other, leanest, w);
+    build(other, choice, w);
     if (fits(other, w)) found.push_back(saving(change, other, w));
   };
+  const auto attempt = [&](const std::string& change, auto&& alter) { attempt_with(change, leanest, alter); };
+  // What the request itself rules out.
+  const int64_t small = 32, largest = std::max(job.canvas.width, job.canvas.height) / job.model->vae.factor();
+  if (job.guided && !leanest.in_turn)
+    attempt_with("--guidance in_turn", {leanest.half_weights, true, leanest.tile}, [](Job&) {});
+  if (!leanest.tile && largest > small) {
+    attempt_with("--vae-tile auto", {leanest.half_weights, leanest.in_turn, small}, [](Job&) {});
+    if (job.guided && !leanest.in_turn)
+      attempt_with("--guidance in_turn --vae-tile auto", {leanest.half_weights, true, small}, [](Job&) {});
+  }
   if (job.precision.weights == DType::f32) {
     attempt("--precision f16", [](Job& o) { o.precision = {DType::f16, DType::f32}; });
     if (w.ways.bf16_products) attempt("--precision bf16", [](Job& o) { o.precision = {DType::bf16, DType::bf16}; });
@@ -155,6 +164,7 @@ Prepared fit(Job job, const Workplace& workplace) {
   for (const Choice& choice : all) {
     job.precision = wanted;
     build(job, choice, workplace);
+    if (!leanest) require_complete(*job.model, take_inventory(*job.model, {&job.program}));
     if (!leanest || job.plan.peak < leanest->plan.peak) leanest = job;
     if (!fits(job, workplace)) continue;
     if (choice.half_weights) job.notes.push_back("weights are held in f16 to fit into " + to_string(workplace.limit));
@@ -163,8 +173,9 @@ Prepared fit(Job job, const Workplace& workplace) {
     if (choice.tile && job.request.vae_tile == "auto")
       job.notes.push_back("decoding in tiles of " + std::to_string(choice.tile * job.model->vae.factor()) +
                           " pixels to fit into " + to_string(workplace.limit));
-    const Inventory inventory = take_inventory(*job.model, {&job.program});
-    require_complete(*job.model, inventory);
+    if (workplace.available.value && job.plan.peak + workplace.base > workplace.available)
+      job.notes.push_back("only " + to_string(workplace.available) +
+                          " of memory are free now; other programs hold the rest");
     out.job = std::move(job);
     return out;
   }

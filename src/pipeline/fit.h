@@ -5,8 +5,8 @@
 
 namespace danqing {
 
-// Chooses guidance (at once or in turn) and tiles of the decoder where the request leaves them open, builds the program
-// and its plan. A pure function: the same job and workplace give the same choice.
+// Chooses how weights are held, guidance (at once or in turn) and tiles of the decoder where the request leaves them
+// open, builds the program and its plan. A pure function: the same job and workplace give the same choice.
 Prepared fit(Job, const Workplace&);
 
 }  // namespace danqing

@@ -220,6 +220,7 @@ Prepared prepare(Request request, const Workplace& workplace, const Places& plac
   for (const std::string& note : job.checkpoint->notes()) job.notes.push_back(note);
   resolve(request, *job.model, job.habits, job.notes);
   job.precision = precision_named(request.precision, workplace.ways);
+  job.threads = workplace.ways.threads;
   job.sampler = std::make_shared<SamplerRun>(sampler_config(request, *job.model, job.habits));
   job.guided = std::fabs(*request.cfg - 1) > 1e-6;
   job.zero_negative = job.guided && request.negative.empty();

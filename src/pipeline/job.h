@@ -38,8 +38,9 @@ Habits habits_of(const std::string& like);  // Error(request) for an unknown pro
 struct Workplace {
   Machine machine;
   cpu::Ways ways;
-  Bytes base;   // of the process before any work
-  Bytes limit;  // for all, the base included; 0: none
+  Bytes base;       // of the process before any work
+  Bytes limit;      // for all, the base included; 0: none
+  Bytes available;  // free now; 0: not known
 };
 
 struct Choice {               // what the planner may vary to fit
@@ -55,6 +56,7 @@ struct Job {
   std::shared_ptr<const Model> model;
   Habits habits;
   Precision precision;
+  int threads = 1;
   bool guided = true;
   bool zero_negative = false;  // guided away from zeros instead of an encoded text
   std::vector<std::vector<PromptChunks>>

@@ -35,16 +35,13 @@ class Painter {
   Painter(const Job& job, Device& device, const PaintHooks& hooks)
       : job_(job),
         hooks_(hooks),
-        run_(device, job.program, job.plan, weight_source(job.model->layout)),
+        run_(device, job.program, job.plan, weight_source(job.model->layout, job.threads)),
         device_(device) {
     const Canvas& c = job.canvas;
     factor_ = job.model->vae.factor();
     height_ = c.height / factor_, width_ = c.width / factor_, cells_ = height_ * width_;
     channels_ = job.model->vae.latent_channels;
     one_ = static_cast<size_t>(channels_ * cells_);
-    for (int64_t i = 0; i < c.images * c.repeats; ++i)
-      generators_.push_back(noise_generator(*job.request.rng == "cpu" ? NoiseKind::torch : NoiseKind::philox,
-                                            *job.request.seed + static_cast<uint64_t>(i)));
     run_.on_load = [this](const std::string& component, double share) {
       phase_ = "load " + component;
       report(static_cast<int64_t>(share * 100), 100);
@@ -94,6 +91,11 @@ class Painter {
     hooks_.progress({phase_, step, total, share, Seconds(std::max(0.0, left)), device_.allocated()});
   }
 
+  void execute(const Counters& counters = {}) {
+    run_.execute(counters);
+    within_ = 0;
+  }
+
   void begin(const std::string& phase) {
     check_cancelled();
     run_.begin(phase);
@@ -109,7 +111,7 @@ class Painter {
       run_.write("ids of " + encoders[e].component, std::as_bytes(std::span(ids)));
       if (encoders[e].pooled) run_.write("ends of " + encoders[e].component, std::as_bytes(std::span(ends)));
     }
-    run_.execute();
+    execute();
     for (size_t e = 0, column = 0; e < encoders.size(); ++e) {
       read_states(e, static_cast<int64_t>(column));
       column += static_cast<size_t>(encoders[e].clip.width);
@@ -139,29 +141,35 @@ class Painter {
   }
 
   // The initial picture, and for inpainting models the masked one, through the VAE's encoder.
-  void encode_pictures() {
-    const Request& r = job_.request;
+  void read_mask_of_request() {
     const int w = static_cast<int>(job_.canvas.width), h = static_cast<int>(job_.canvas.height);
-    Image init = read_image(r.init);
-    if (init.width != w || init.height != h) init = resize_lanczos(init, w, h);
-    const std::vector<float> original = to_signed(init);
-    if (!r.mask.empty()) {
-      Mask mask = read_mask(r.mask);
-      pixel_mask_ = mask.width == w && mask.height == h ? mask : resize_nearest(mask, w, h);
-      for (uint8_t& v : pixel_mask_.value) v = v >= 128 ? 255 : 0;
-      const Mask cells = resize_nearest(pixel_mask_, static_cast<int>(width_), static_cast<int>(height_));
-      for (uint8_t v : cells.value) mask_.push_back(v ? 1.f : 0.f);
-    }
+    const Mask mask = read_mask(job_.request.mask);
+    pixel_mask_ = mask.width == w && mask.height == h ? mask : resize_nearest(mask, w, h);
+    for (uint8_t& v : pixel_mask_.value) v = v >= 128 ? 255 : 0;
+    const Mask cells = resize_nearest(pixel_mask_, static_cast<int>(width_), static_cast<int>(height_));
+    for (uint8_t v : cells.value) mask_.push_back(v ? 1.f : 0.f);
+  }
+
+  // At the request's size. Read before the phase begins, so that a large file is gone when the encoder's memory comes.
+  Image initial_picture() const {
+    const int w = static_cast<int>(job_.canvas.width), h = static_cast<int>(job_.canvas.height);
+    Image init = read_image(job_.request.init);
+    return init.width == w && init.height == h ? init : resize_lanczos(init, w, h);
+  }
+
+  void encode_pictures() {
+    if (!job_.request.mask.empty()) read_mask_of_request();
+    const Image init = initial_picture();
     begin("encode_image");
     const auto picture = host("original"), moments = host("moments");
+    to_signed(init, picture);
     const size_t size = moments.size() / static_cast<size_t>(job_.canvas.encoded_pictures);
     for (int64_t i = 0; i < job_.canvas.encoded_pictures; ++i) {
-      std::ranges::copy(original, picture.begin());
-      if (i == 1)
+      if (i == 1)  // the masked one comes last
         for (size_t p = 0; p < pixel_mask_.value.size(); ++p)
           for (size_t c = 0; c < 3; ++c) picture[p * 3 + c] *= pixel_mask_.value[p] ? 0.f : 1.f;
       run_.write("original", bytes(picture));
-      run_.execute();
+      execute();
       const auto into = moments.subspan(static_cast<size_t>(i) * size, size);
       run_.read("moments", std::as_writable_bytes(into));
       if (!finite(into)) throw Error(Fault::numeric, "encode_image: the VAE's encoder gave a value that is not finite");
@@ -203,7 +211,7 @@ class Painter {
         write_label(pooled.subspan(i * from, from), size_numbers(job_.request), label.subspan(i * to, to));
       run_.write("label", bytes(label));
     }
-    run_.execute();
+    execute();
     run_.end();
   }
 
@@ -218,12 +226,16 @@ class Painter {
     return host("latents").subspan(static_cast<size_t>(batch) * size, size);
   }
 
-  NoiseGenerator& generator(int64_t batch, int64_t image) {
-    return *generators_[static_cast<size_t>(batch * job_.canvas.images + image)];
+  uint64_t seed(int64_t batch, int64_t image) const {
+    return *job_.request.seed + static_cast<uint64_t>(batch * job_.canvas.images + image);
   }
 
   // Order of draws as diffusers: posterior of the image, start noise, posterior of the masked image.
   void start_batch(int64_t batch, std::span<float> latents, std::span<float> noise) {
+    generators_.clear();
+    for (int64_t i = 0; i < job_.canvas.images; ++i)
+      generators_.push_back(
+          noise_generator(*job_.request.rng == "cpu" ? NoiseKind::torch : NoiseKind::philox, seed(batch, i)));
     const bool from_picture = !job_.request.init.empty();
     const bool pure =
         from_picture && job_.request.strength == 1 && !mask_.empty() && job_.habits.convention == Convention::diffusers;
@@ -231,7 +243,7 @@ class Painter {
     const auto pictures = from_picture ? host("image latents") : std::span<float>();
     for (int64_t i = 0; i < job_.canvas.images; ++i) {
       const size_t at = static_cast<size_t>(i) * one_;
-      NoiseGenerator& draw = generator(batch, i);
+      NoiseGenerator& draw = *generators_[static_cast<size_t>(i)];
       if (from_picture && !(pure && nine)) image_latents(0, draw, pictures.subspan(at, one_));
       draw.draw(noise.subspan(at, one_));
       if (nine) image_latents(1, draw, pictures.subspan(pictures.size() / 2 + at, one_));
@@ -250,7 +262,6 @@ class Painter {
     const Network network = [&](std::span<const float> input, double, std::span<float> output) {
       check_cancelled();
       evaluate(input, output);
-      within_ = 0;
       ++evaluation_;
       report(batch * total + evaluation_, total * job_.canvas.repeats);
     };
@@ -264,12 +275,10 @@ class Painter {
   }
 
   NoiseSource noise_source(int64_t batch) const {
-    const auto first = generators_.begin() + batch * job_.canvas.images;
     if (job_.habits.convention == Convention::diffusers || !sampler_named(*job_.request.sampler).sampler->brownian)
-      return stream_noise({first, first + job_.canvas.images});
+      return stream_noise(generators_);
     std::vector<uint64_t> seeds;
-    for (int64_t i = 0; i < job_.canvas.images; ++i)
-      seeds.push_back(*job_.request.seed + static_cast<uint64_t>(batch * job_.canvas.images + i));
+    for (int64_t i = 0; i < job_.canvas.images; ++i) seeds.push_back(seed(batch, i));
     return brownian_noise(seeds, one_);
   }
 
@@ -297,7 +306,7 @@ class Painter {
     const size_t size = c.in_turn && c.guided ? predicted.size() / 2 : predicted.size();
     for (int64_t h = 0; h < (c.guided && c.in_turn ? 2 : 1); ++h) {
       counters[Counter::half] = h;
-      run_.execute(counters);
+      execute(counters);
       run_.read("prediction", std::as_writable_bytes(predicted.subspan(static_cast<size_t>(h) * size, size)));
     }
     if (!finite(predicted))
@@ -332,17 +341,13 @@ class Painter {
   std::vector<Image> decode() {
     begin("decode");
     const Canvas& c = job_.canvas;
-    const auto pixels = run_.host_buffer("host pixels");
-    const size_t size = static_cast<size_t>(3 * c.width * c.height);
-    for (int64_t i = 0; i < c.images * c.repeats; ++i) {
-      const Image image = decode_one(host("latents").subspan(static_cast<size_t>(i) * one_, one_), i);
-      std::memcpy(pixels.data() + static_cast<size_t>(i) * size, image.rgb.data(), size);
-    }
     std::vector<Image> images;
     for (int64_t i = 0; i < c.images * c.repeats; ++i) {
-      Image image{static_cast<int>(c.width), static_cast<int>(c.height), std::vector<uint8_t>(size)};
-      std::memcpy(image.rgb.data(), pixels.data() + static_cast<size_t>(i) * size, size);
-      images.push_back(std::move(image));
+      Image image = decode_one(host("latents").subspan(static_cast<size_t>(i) * one_, one_), i);
+      if (hooks_.picture)
+        hooks_.picture(i, image);
+      else
+        images.push_back(std::move(image));
     }
     run_.end();
     return images;
@@ -360,8 +365,7 @@ class Painter {
       check_cancelled();
       grid.cut(t, latent, channels_, cut);
       run_.write("latent", bytes(cut));
-      run_.execute();
-      within_ = 0;
+      execute();
       run_.read("picture", std::as_writable_bytes(part));
       if (!finite(part))
         throw Error(Fault::numeric, "decode: the VAE gave a value that is not finite; try --precision f32");
@@ -378,8 +382,8 @@ class Painter {
   Run run_;
   Device& device_;
   int64_t factor_, height_, width_, cells_, channels_;
-  size_t one_;  // values of one image's latents
-  std::vector<std::shared_ptr<NoiseGenerator>> generators_;
+  size_t one_;                                               // values of one image's latents
+  std::vector<std::shared_ptr<NoiseGenerator>> generators_;  // of the batch that is painted, one an image
   Mask pixel_mask_;
   std::vector<float> mask_;  // one a latent cell: 1 = repaint
   int64_t evaluation_ = 0;

@@ -19,13 +19,15 @@ struct Progress {
 
 struct PaintHooks {
   std::function<void(const Progress&)> progress;
+  // Takes each picture as soon as it is decoded, so that none is lost with a later one; else all come with the result.
+  std::function<void(int64_t index, const Image&)> picture;
   const std::atomic<bool>* cancel = nullptr;  // set: the job stops within one evaluation with Error(cancelled)
   // For tests and research: the latents [image, channel, y, x] of one batch after each step.
   std::function<void(int step, std::span<const float> latents)> after_step;
 };
 
 struct Painting {
-  std::vector<Image> images;  // in order of seeds
+  std::vector<Image> images;  // in order of seeds, unless the hook took them
   Trace trace;
 };
 

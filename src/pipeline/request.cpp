@@ -14,7 +14,8 @@ namespace {
 using nlohmann::json;
 
 [[noreturn]] void wrong(const std::string& where, const char* key, const json& value, const char* wanted) {
-  throw Error(Fault::request, where + ": \"" + key + "\" is " + value.dump().substr(0, 60) + ", it must be " + wanted);
+  const std::string is = value.is_structured() ? std::string("an ") + value.type_name() : value.dump().substr(0, 60);
+  throw Error(Fault::request, where + ": \"" + key + "\" is " + is + ", it must be " + wanted);
 }
 
 void read(const json& v, int& into, const std::string& where, const char* key) {

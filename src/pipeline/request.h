@@ -74,7 +74,7 @@ void visit(Request& r, Visitor&& v) {
   v(Field{"strength", "X", "how much of it to repaint, 0 to 1"}, r.strength);
   v(Field{"mask", "IMAGE", "white: repaint, black: keep (with --init)"}, r.mask);
   v(Field{"prediction", "auto|epsilon|v", "what the model predicts, if its file is silent"}, r.prediction);
-  v(Field{"precision", "f32|bf16|f16", "how weights are held"}, r.precision);
+  v(Field{"precision", "auto|f32|bf16|f16", "how weights are held (f16: products in f32)"}, r.precision);
   v(Field{"guidance", "auto|batched|in_turn", "both halves at once, or one after the other in less memory"},
     r.guidance);
   v(Field{"vae_tile", "auto|N|off", "decode in tiles of N pixels"}, r.vae_tile);

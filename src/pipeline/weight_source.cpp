@@ -35,11 +35,11 @@ class Failure {
 // Rows [first, first + count) of a tensor into `out`: threads read and convert runs of rows side by side, each in its
 // own share of the block, so that disk, conversion and page faults overlap.
 void read_rows(const Checkpoint& checkpoint, const TensorInfo& t, int64_t first, int64_t count, DType to,
-               std::span<std::byte> out, std::span<std::byte> block) {
+               std::span<std::byte> out, std::span<std::byte> block, int threads) {
   const int64_t rows = std::max<int64_t>(1, t.shape.rank() ? t.shape[0] : 1);
   const auto row_bytes = std::max<int64_t>(1, static_cast<int64_t>(t.bytes) / rows);
   const int64_t row_values = t.shape.count() / rows;
-  int64_t shares = omp_get_max_threads();
+  int64_t shares = threads;
   if (static_cast<int64_t>(block.size()) / shares < row_bytes) shares = 1;
   const int64_t share = static_cast<int64_t>(block.size()) / shares, at_once = share / row_bytes;
   if (at_once == 0)
@@ -88,8 +88,9 @@ void read_columns(const Checkpoint& checkpoint, const TensorInfo& t, int64_t fir
 
 }  // namespace
 
-WeightSource weight_source(const Layout& layout) {
-  return [&layout](const Weight& weight, const TensorType& type, std::span<std::byte> out, std::span<std::byte> block) {
+WeightSource weight_source(const Layout& layout, int threads) {
+  return [&layout, threads](const Weight& weight, const TensorType& type, std::span<std::byte> out,
+                            std::span<std::byte> block) {
     size_t at = 0;
     for (const WeightPart& part : weight.parts) {
       const auto located = layout.locate(part.name);
@@ -103,7 +104,7 @@ WeightSource weight_source(const Layout& layout) {
       if (located->transposed)
         read_columns(layout.checkpoint(), t, begin, count, type.dtype, rows_out, block);
       else
-        read_rows(layout.checkpoint(), t, located->begin + begin, count, type.dtype, rows_out, block);
+        read_rows(layout.checkpoint(), t, located->begin + begin, count, type.dtype, rows_out, block, threads);
       at += bytes;
     }
     DANQING_CHECK(at == out.size());

@@ -7,6 +7,6 @@
 namespace danqing {
 
 // The layout must outlive the source.
-WeightSource weight_source(const Layout&);
+WeightSource weight_source(const Layout&, int threads);
 
 }  // namespace danqing

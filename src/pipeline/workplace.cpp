@@ -16,7 +16,7 @@ Workplace workplace_here(const Request& request, const Note& note) {
   w.ways = cpu::detect(request.threads > 0 ? request.threads : host.threads);
   w.machine = machine_here(host, w.ways.threads, machine_cache_path(), note);
   w.base = process_memory().now + Bytes(kGrowth);
-  w.limit = host.limit;
+  w.limit = host.limit, w.available = host.available;
   if (!request.memory.empty()) {
     const Bytes asked = parse_bytes(request.memory, "--memory");
     w.limit = w.limit.value ? std::min(w.limit, asked) : asked;

@@ -22,7 +22,9 @@ int64_t aligned(int64_t bytes) { return (bytes + kArenaAlignment - 1) / kArenaAl
 // Bytes stop at the largest number there is.
 Work all_runs(const Work& one, int64_t times) {
   const auto n = static_cast<double>(times);
-  const auto bytes = [n](Bytes b) { return Bytes(static_cast<int64_t>(std::min(static_cast<double>(b.value) * n, 9e18))); };
+  const auto bytes = [n](Bytes b) {
+    return Bytes(static_cast<int64_t>(std::min(static_cast<double>(b.value) * n, 9e18)));
+  };
   return {Flops(one.products.value * n), Flops(one.vector.value * n), bytes(one.read), bytes(one.written)};
 }
 
@@ -71,6 +73,7 @@ class PhasePlanner {
   }
 
   void border(Value at, const Node& node) {
+    DANQING_CHECK(node_plan(at).slot.place == Place::none);  // two names for one value would lose the first
     const size_t io = borders_.add(node.name, size_of(node.type), number_, number_);
     node_plan(at).slot = {Place::io, static_cast<int64_t>(io), size_of(node.type).value};
   }
@@ -162,8 +165,6 @@ class Planner {
     for (const HostBuffer& buffer : input_.program.host)
       borders.add(buffer.name, buffer.bytes, number_of(buffer.first_phase), number_of(buffer.last_phase));
     out_.io = borders.take();
-    if (input_.keep_weights)
-      for (LoadPlan& load : out_.loads) load.first_phase = 0, load.last_phase = out_.phases.size() - 1;
     find_peaks();
     add_up();
     return std::move(out_);

@@ -73,7 +73,6 @@ struct PlanInput {
   const Backend& backend;
   const Machine& machine;
   std::map<std::string, Bytes> file_bytes;  // a component's bytes in its file, for the time of loading
-  bool keep_weights = false;                // all components stay resident from the first phase on
 };
 Plan plan(const PlanInput&);
 
