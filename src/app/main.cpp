@@ -27,7 +27,7 @@ constexpr Verb kVerbs[] = {
 };
 
 void print_help() {
-  std::puts("danqing: text to image, on hardware that it knows.\n\n  danqing paint \"a red fox\" -o fox.png\n");
+  std::puts("danqing: text to image, on hardware that it knows.\n\n  danqing paint \"a red fox\" -m FILE -o fox.png\n");
   for (const Verb& verb : kVerbs) std::printf("  danqing %-9s %s\n", verb.name, verb.help);
   std::puts("\n`danqing VERB --help` lists a verb's options.");
 }
