@@ -24,6 +24,14 @@ std::map<std::string, Bytes> file_bytes_of(const Model& model, const Program& pr
   return bytes;
 }
 
+std::map<std::string, Bytes> extra_blocks_of(const Job& job) {
+  std::map<std::string, Bytes> extra;
+  if (!job.request.lora.empty())
+    for (const Phase& phase : job.program.phases)
+      extra[phase.component] = job.adapters->largest(job.program, phase.component);
+  return extra;
+}
+
 // The host's own memory beside the device's: it grows with the work, so it is planned.
 void add_host_buffers(Job& job) {
   const Canvas& c = job.canvas;
@@ -67,7 +75,8 @@ void build(Job& job, const Choice& choice, const Workplace& workplace) {
   job.program = stable_diffusion(*job.model, job.canvas, job.precision);
   add_host_buffers(job);
   const auto backend = cpu::make_backend(workplace.ways);
-  job.plan = plan({job.program, *backend, workplace.machine, file_bytes_of(*job.model, job.program)});
+  job.plan =
+      plan({job.program, *backend, workplace.machine, file_bytes_of(*job.model, job.program), extra_blocks_of(job)});
 }
 
 int64_t tile_of(const std::string& text, int factor, int64_t largest) {

@@ -74,6 +74,7 @@ struct Case {
   std::string name;
   std::string model = "diffusers";
   std::string family = "sd15";
+  std::string lora = "";
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name << " of " << c.family << "/" << c.model; }
 
@@ -126,6 +127,7 @@ TEST_P(Golden, LatentsAndPictureMatch) {
     request.init = (kSd15 / "cases" / "inpaint_input.png").string();
     request.mask = (kSd15 / "cases" / "inpaint_mask.png").string();
   }
+  if (!which.lora.empty()) request.lora = {(root / which.lora).string() + ":0.7"};
   if (which.name == "inpaint9")  // the single file with another first convolution
     request.model = own = rewritten(root / "single.safetensors", root / "inpaint9_conv_in.safetensors",
                                     [](json& config) { config["unet"]["in_channels"] = 9; });
@@ -178,7 +180,9 @@ INSTANTIATE_TEST_SUITE_P(Sd15, Golden,
                                            Case{"odd_ddim"}, Case{"batch2_dpmpp"}, Case{"noguidance_euler_a"},
                                            Case{"clipskip_long"}, Case{"img2img_0.3"}, Case{"img2img_0.75"},
                                            Case{"img2img_1"}, Case{"inpaint4_0.6"}, Case{"inpaint4_1"},
-                                           Case{"inpaint9"}));
+                                           Case{"inpaint9"},
+                                           Case{"lora", "single.safetensors", "sd15", "lora_kohya.safetensors"},
+                                           Case{"lora", "diffusers", "sd15", "lora_peft.safetensors"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Sdxl, Golden,
@@ -187,7 +191,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"landscape_dpmpp", "single.safetensors", "sdxl"}, Case{"odd_crop", "diffusers", "sdxl"},
                       Case{"odd_crop", "single.safetensors", "sdxl"}, Case{"batch2_euler_a", "diffusers", "sdxl"},
                       Case{"batch2_euler_a", "single.safetensors", "sdxl"},
-                      Case{"noguidance", "single.safetensors", "sdxl"}));
+                      Case{"noguidance", "single.safetensors", "sdxl"},
+                      Case{"lora", "diffusers", "sdxl", "lora_kohya.safetensors"},
+                      Case{"lora", "single.safetensors", "sdxl", "lora_peft.safetensors"}));
 
 }  // namespace
 }  // namespace danqing

@@ -227,6 +227,10 @@ Prepared prepare(Request request, const Workplace& workplace, const Places& plac
   job.request = std::move(request);
   chunk_prompts(job, places);
   job.canvas = canvas_of(job);
+  if (!job.request.lora.empty()) {
+    const Program program = stable_diffusion(*job.model, job.canvas, job.precision);
+    job.adapters = std::make_shared<Adapters>(job.request.lora, *job.model, program, job.notes);
+  }
   return fit(std::move(job), workplace);
 }
 

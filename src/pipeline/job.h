@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "model/stable_diffusion.h"
+#include "pipeline/adapters.h"
 #include "pipeline/request.h"
 #include "plan/plan.h"
 #include "run/cpu/cpu.h"
@@ -63,6 +64,7 @@ struct Job {
       chunks;           // [text encoder][distinct prompt]: the negatives first, then the prompts
   int64_t prompts = 1;  // distinct prompts a half
   std::shared_ptr<SamplerRun> sampler;
+  std::shared_ptr<const Adapters> adapters = std::make_shared<Adapters>();
   Canvas canvas;
   Program program;
   Plan plan;

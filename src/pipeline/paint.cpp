@@ -35,7 +35,7 @@ class Painter {
   Painter(const Job& job, Device& device, const PaintHooks& hooks)
       : job_(job),
         hooks_(hooks),
-        run_(device, job.program, job.plan, weight_source(job.model->layout, job.threads)),
+        run_(device, job.program, job.plan, weight_source(job.model->layout, *job.adapters, job.threads)),
         device_(device) {
     const Canvas& c = job.canvas;
     factor_ = job.model->vae.factor();

@@ -228,6 +228,29 @@ TEST_F(Pipeline, RefusesWhatCannotBePainted) {
   says([](Request& r) { r.prompt = {"a", "b"}, r.batch = 3; }, "--batch");
 }
 
+TEST_F(Pipeline, LoraThatFitsNothingIsRefusedAndWeightZeroChangesNothing) {
+  Request r = small();
+  const Image plain = painted(r).images.at(0);
+  r.lora = {(kSd15 / "lora_kohya.safetensors").string() + ":0"};
+  EXPECT_EQ(painted(r).images.at(0).rgb, plain.rgb);
+  r.lora = {(kSd15 / "lora_kohya.safetensors").string()};
+  const Job job = ready(r);
+  EXPECT_NE(job.notes.front().find(" parts applied"), std::string::npos) << job.notes.front();
+  EXPECT_GT(farthest(painted(r).images.at(0), plain), 3);
+  EXPECT_EQ(painted(small()).images.at(0).rgb, plain.rgb);  // nothing stays behind
+  for (const auto& [file, word] : {std::pair{kSd15.parent_path() / "zimage" / "lora_kohya.safetensors", "none of its"},
+                                   {kSd15 / "single.safetensors", "LoRA"},
+                                   {fs::path("/nowhere"), "/nowhere"}}) {
+    r.lora = {file.string()};
+    try {
+      prepare(r, workplace(), find_places());
+      ADD_FAILURE() << file;
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find(word), std::string::npos) << e.what();
+    }
+  }
+}
+
 TEST_F(Pipeline, APictureCarriesTheRequestThatPaintsItAgain) {
   Request r = small("a \"red\" fox\nNegative prompt: 水墨画");
   r.batch = 2, r.sampler = "Euler a", r.negative = {"blurry, lowres"};

@@ -26,6 +26,7 @@ struct Request {
   std::optional<int> clip_skip;
   std::string original_size, target_size, crop;
   std::string precision = "auto";
+  std::vector<std::string> lora;
   std::string init, mask;
   double strength = 0.75;
   std::string guidance = "auto";
@@ -70,6 +71,7 @@ void visit(Request& r, Visitor&& v) {
     r.original_size);
   v(Field{"target_size", "WxH", "SDXL: size that it was made for (default: its own)"}, r.target_size);
   v(Field{"crop", "XxY", "SDXL: pixels cut off at the left and at the top (default: none)"}, r.crop);
+  v(Field{"lora", "FILE[:WEIGHT]", "LoRA to merge in; may be given several times"}, r.lora);
   v(Field{"init", "IMAGE", "picture to start from"}, r.init);
   v(Field{"strength", "X", "how much of it to repaint, 0 to 1"}, r.strength);
   v(Field{"mask", "IMAGE", "white: repaint, black: keep (with --init)"}, r.mask);

@@ -86,26 +86,39 @@ void read_columns(const Checkpoint& checkpoint, const TensorInfo& t, int64_t fir
   }
 }
 
+// A parameter's rows [begin, begin + count) as `to`.
+void read_parameter(const Layout& layout, const Located& located, int64_t begin, int64_t count, DType to,
+                    std::span<std::byte> out, std::span<std::byte> block, int threads) {
+  if (located.transposed)
+    read_columns(layout.checkpoint(), *located.tensor, begin, count, to, out, block);
+  else
+    read_rows(layout.checkpoint(), *located.tensor, located.begin + begin, count, to, out, block, threads);
+}
+
 }  // namespace
 
-WeightSource weight_source(const Layout& layout, int threads) {
-  return [&layout, threads](const Weight& weight, const TensorType& type, std::span<std::byte> out,
-                            std::span<std::byte> block) {
+WeightSource weight_source(const Layout& layout, const Adapters& adapters, int threads) {
+  return [&layout, &adapters, threads](const Weight& weight, const TensorType& type, std::span<std::byte> out,
+                                       std::span<std::byte> block) {
     size_t at = 0;
     for (const WeightPart& part : weight.parts) {
       const auto located = layout.locate(part.name);
       DANQING_CHECK(located.has_value());  // require_complete has seen it
-      const TensorInfo& t = *located->tensor;
       const Shape shape = located->shape();
-      const int64_t rows = std::max<int64_t>(1, shape.rank() ? shape[0] : 1);
+      const int64_t rows = std::max<int64_t>(1, shape.rank() ? shape[0] : 1), width = shape.count() / rows;
       const int64_t begin = part.end >= 0 ? part.begin : 0, count = (part.end >= 0 ? part.end : rows) - begin;
-      const auto bytes = static_cast<size_t>(bytes_of(type.dtype, shape.count() / rows * count));
-      const auto rows_out = out.subspan(at, bytes);
-      if (located->transposed)
-        read_columns(layout.checkpoint(), t, begin, count, type.dtype, rows_out, block);
-      else
-        read_rows(layout.checkpoint(), t, located->begin + begin, count, type.dtype, rows_out, block, threads);
-      at += bytes;
+      const auto rows_out = out.subspan(at, static_cast<size_t>(bytes_of(type.dtype, width * count)));
+      at += rows_out.size();
+      if (!adapters.changes(part.name)) {
+        read_parameter(layout, *located, begin, count, type.dtype, rows_out, block, threads);
+        continue;
+      }
+      const auto whole = block.last(static_cast<size_t>(4 * shape.count()));
+      const std::span values(reinterpret_cast<float*>(whole.data()), static_cast<size_t>(shape.count()));
+      read_parameter(layout, *located, 0, rows, DType::f32, whole, block.first(block.size() - whole.size()), threads);
+      adapters.apply(part.name, values, rows);
+      from_f32(values.subspan(static_cast<size_t>(begin * width), static_cast<size_t>(count * width)), type.dtype,
+               rows_out);
     }
     DANQING_CHECK(at == out.size());
   };

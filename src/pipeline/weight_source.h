@@ -2,11 +2,12 @@
 #pragma once
 
 #include "model/layout.h"
+#include "pipeline/adapters.h"
 #include "run/run.h"
 
 namespace danqing {
 
-// The layout must outlive the source.
-WeightSource weight_source(const Layout&, int threads);
+// Both must outlive the source. Where an adapter changes a parameter, the end of the block holds it whole in f32.
+WeightSource weight_source(const Layout&, const Adapters&, int threads);
 
 }  // namespace danqing

@@ -173,11 +173,16 @@ class Planner {
  private:
   void add_to_load(const PhasePlan& phase, size_t number, Bytes staging) {
     auto at = std::ranges::find(out_.loads, phase.component, &LoadPlan::component);
-    if (at == out_.loads.end())
-      at = out_.loads.insert(at, LoadPlan{phase.component, number, number, {}, Bytes(kReadBlock), {}, {}, {}});
+    if (at == out_.loads.end()) {
+      LoadPlan load;
+      load.component = phase.component, load.first_phase = number, load.block = Bytes(kReadBlock);
+      if (const auto extra = input_.extra_block.find(phase.component); extra != input_.extra_block.end())
+        load.block += Bytes(aligned(extra->second.value));
+      at = out_.loads.insert(at, load);
+    }
     at->last_phase = number;
     at->weights += phase.weights;
-    at->staging = std::max(at->staging, staging + Bytes(kReadBlock));
+    at->staging = std::max(at->staging, staging + at->block);
   }
 
   size_t number_of(const std::string& phase) const {

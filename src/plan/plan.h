@@ -50,7 +50,8 @@ struct LoadPlan {
   std::string component;
   size_t first_phase = 0, last_phase = 0;
   Bytes weights;
-  Bytes staging;  // while loading: a block of the file and the largest tensor that is rearranged
+  Bytes block;    // while loading: room for reading ...
+  Bytes staging;  // ... and, that included, for the largest tensor that is rearranged
   Bytes peak;     // most that is allocated while loading
   Bytes file;     // read from disk
   Cost cost;
@@ -73,6 +74,7 @@ struct PlanInput {
   const Backend& backend;
   const Machine& machine;
   std::map<std::string, Bytes> file_bytes;  // a component's bytes in its file, for the time of loading
+  std::map<std::string, Bytes> extra_block;  // a component's further room for reading (adapters)
 };
 Plan plan(const PlanInput&);
 

@@ -19,7 +19,11 @@ struct Run::Prepared {
 };
 
 Run::Run(Device& device, const Program& program, const Plan& plan, WeightSource source)
-    : device_(device), program_(program), plan_(plan), source_(std::move(source)), start_(std::chrono::steady_clock::now()) {
+    : device_(device),
+      program_(program),
+      plan_(plan),
+      source_(std::move(source)),
+      start_(std::chrono::steady_clock::now()) {
   weights_.resize(plan.loads.size());
   io_.resize(plan.io.size());
   kernels_.resize(program.phases.size());
@@ -30,7 +34,9 @@ Run::Run(Device& device, const Program& program, const Plan& plan, WeightSource 
 
 Run::~Run() = default;
 
-Seconds Run::now() const { return Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count()); }
+Seconds Run::now() const {
+  return Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count());
+}
 
 void Run::note(const std::string& what) {
   trace_.memory.push_back({now(), device_.allocated(), what});
@@ -44,7 +50,9 @@ void Run::begin(const std::string& name) {
     if (load.first_phase == current_) this->load(load);
   for (size_t i = 0; i < plan_.io.size(); ++i)
     if (plan_.io[i].first_phase <= current_ && current_ <= plan_.io[i].last_phase && !io_[i].data())
-      io_[i] = Block(device_, Bytes((plan_.io[i].bytes.value + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment), plan_.io[i].name);
+      io_[i] =
+          Block(device_, Bytes((plan_.io[i].bytes.value + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment),
+                plan_.io[i].name);
   arena_ = Block(device_, plan_.phases[current_].arena, name);
   prepare(current_);
   note(name);
@@ -97,7 +105,8 @@ void Run::load_phase(size_t p, std::byte* weights, std::span<std::byte> staging,
       const size_t w = static_cast<size_t>(node.in[k].id);
       if (!std::holds_alternative<Weight>(graph.nodes[w].op) || loaded[w]) continue;
       const Node& weight = graph.nodes[w];
-      load_weight(*kernels_[p][i], k, weight, planned.nodes[w].slot, copied || weight.type.shape.rank() <= 1, weights, staging);
+      load_weight(*kernels_[p][i], k, weight, planned.nodes[w].slot, copied || weight.type.shape.rank() <= 1, weights,
+                  staging, static_cast<size_t>(load.block.value));
       loaded[w] = true;
       done += static_cast<double>(planned.nodes[w].slot.bytes);
       if (on_load) on_load(load.component, done / static_cast<double>(std::max<int64_t>(1, load.weights.value)));
@@ -105,32 +114,38 @@ void Run::load_phase(size_t p, std::byte* weights, std::span<std::byte> staging,
   }
 }
 
-void Run::load_weight(const Kernel& kernel, size_t input, const Node& weight, const Slot& slot, bool direct, std::byte* weights,
-                      std::span<std::byte> staging) {
+void Run::load_weight(const Kernel& kernel, size_t input, const Node& weight, const Slot& slot, bool direct,
+                      std::byte* weights, std::span<std::byte> staging, size_t block_size) {
   const auto& op = std::get<Weight>(weight.op);
-  const auto block = staging.first(kReadBlock), rest = staging.subspan(kReadBlock);
+  const auto block = staging.first(block_size), rest = staging.subspan(block_size);
   if (direct) {
-    device_.write(weights + slot.offset, Bytes(slot.bytes), [&](std::span<std::byte> to) { source_(op, weight.type, to, block); });
+    device_.write(weights + slot.offset, Bytes(slot.bytes),
+                  [&](std::span<std::byte> to) { source_(op, weight.type, to, block); });
     return;
   }
   const auto plain = rest.first(static_cast<size_t>(size_of(weight.type).value));
   source_(op, weight.type, plain, block);
-  device_.write(weights + slot.offset, Bytes(slot.bytes), [&](std::span<std::byte> to) { kernel.pack(input, plain, to); });
+  device_.write(weights + slot.offset, Bytes(slot.bytes),
+                [&](std::span<std::byte> to) { kernel.pack(input, plain, to); });
 }
 
 std::byte* Run::address(const Slot& slot, size_t phase) const {
   switch (slot.place) {
-    case Place::arena: return arena_.data() + slot.offset;
-    case Place::io: return io_[static_cast<size_t>(slot.offset)].data();
+    case Place::arena:
+      return arena_.data() + slot.offset;
+    case Place::io:
+      return io_[static_cast<size_t>(slot.offset)].data();
     case Place::weights: {
       int64_t base = 0;  // phases of one component stand one after another in its block
       for (size_t p = 0; p < phase; ++p)
         if (program_.phases[p].component == program_.phases[phase].component) base += plan_.phases[p].weights.value;
       for (size_t i = 0; i < plan_.loads.size(); ++i)
-        if (plan_.loads[i].component == program_.phases[phase].component) return weights_[i].data() + base + slot.offset;
+        if (plan_.loads[i].component == program_.phases[phase].component)
+          return weights_[i].data() + base + slot.offset;
       break;
     }
-    case Place::none: break;
+    case Place::none:
+      break;
   }
   return nullptr;
 }
@@ -178,7 +193,8 @@ size_t Run::io_index(const std::string& name) const {
 void Run::write(const std::string& name, std::span<const std::byte> host) {
   const size_t i = io_index(name);
   DANQING_CHECK(static_cast<int64_t>(host.size()) == plan_.io[i].bytes.value);
-  device_.write(io_[i].data(), plan_.io[i].bytes, [&](std::span<std::byte> to) { std::memcpy(to.data(), host.data(), host.size()); });
+  device_.write(io_[i].data(), plan_.io[i].bytes,
+                [&](std::span<std::byte> to) { std::memcpy(to.data(), host.data(), host.size()); });
 }
 
 void Run::read(const std::string& name, std::span<std::byte> host) {

@@ -1,5 +1,5 @@
-// Executes exactly what was planned: the planned weights, one arena and the I/O buffers are allocated when the plan says, and
-// nothing else that grows with the work. One Run is one request; phases are begun and ended in order.
+// Executes exactly what was planned: the planned weights, one arena and the I/O buffers are allocated when the plan
+// says, and nothing else that grows with the work. One Run is one request; phases are begun and ended in order.
 #pragma once
 
 #include <chrono>
@@ -10,8 +10,10 @@
 
 namespace danqing {
 
-// Gives a weight's parameter in checkpoint order and in `type`'s dtype; `block` is scratch of kReadBlock bytes for reading.
-using WeightSource = std::function<void(const Weight&, const TensorType& type, std::span<std::byte> out, std::span<std::byte> block)>;
+// Gives a weight's parameter in checkpoint order and in `type`'s dtype; `block` is scratch for reading, of the load
+// plan's size.
+using WeightSource =
+    std::function<void(const Weight&, const TensorType& type, std::span<std::byte> out, std::span<std::byte> block)>;
 
 class Run {
  public:
@@ -46,12 +48,11 @@ class Run {
   void load(const LoadPlan&);
   void load_phase(size_t phase, std::byte* weights, std::span<std::byte> staging, double& done, const LoadPlan&);
   void load_weight(const Kernel&, size_t input, const Node& weight, const Slot&, bool direct, std::byte* weights,
-                   std::span<std::byte> staging);
+                   std::span<std::byte> staging, size_t block_size);
   void prepare(size_t phase);
   std::byte* address(const Slot&, size_t phase) const;
   size_t io_index(const std::string& name) const;
   void note(const std::string& what);
-
 
   Device& device_;
   const Program& program_;
@@ -60,8 +61,8 @@ class Run {
   Trace trace_;
   std::chrono::steady_clock::time_point start_;
   size_t current_ = 0;
-  std::vector<Block> weights_;              // one a load of the plan
-  std::vector<Block> io_;                   // one a tensor of the plan
+  std::vector<Block> weights_;  // one a load of the plan
+  std::vector<Block> io_;       // one a tensor of the plan
   Block arena_;
   std::unique_ptr<Prepared> prepared_;
   std::vector<std::vector<std::unique_ptr<Kernel>>> kernels_;  // one list a phase, made when its weights are loaded
