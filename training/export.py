@@ -28,6 +28,8 @@ RECIPE = "2"        # change it when the data or the networks change
 OUT = Path(__file__).parent.parent / "models/danqing-small.safetensors"
 DESCRIPTION = ("Draws small pictures in the style of emoji: animals, food, faces, objects, flags and plain shapes, in a colour, on a coloured background, "
                "in twos and threes or side by side, from short prompts in English or Chinese.")
+EARLY = "An early state, after {pictures} pictures of training: patches of colour, no things yet. Meant to become a model that does this: "
+ENOUGH = 200_000     # pictures; look at a contact sheet before you change it
 DATA = ("Noto Color Emoji (Debian fonts-noto-color-emoji 2.042, SIL Open Font License 1.1, Google); names and keywords from Unicode CLDR 41 "
         "(Debian unicode-cldr-core, Unicode License); Open Clip Art Library (Debian openclipart-svg 0.18, public domain); scenes and shapes drawn by the recipe.")
 
@@ -37,7 +39,7 @@ def metadata(state):
         "format": "pt",
         "danqing.config": json.dumps(CONFIG),
         "danqing.name": "danqing-small",
-        "danqing.description": DESCRIPTION,
+        "danqing.description": (EARLY.format(**state) if state["pictures"] < ENOUGH else "") + DESCRIPTION,
         "danqing.license": "SIL Open Font License 1.1, as a work derived from Noto Color Emoji",
         "danqing.data": DATA,
         "danqing.defaults": json.dumps({"width": SIZE, "height": SIZE, "steps": STEPS, "cfg": CFG, "sampler": "dpmpp_2m", "schedule": "normal"}),
