@@ -13,7 +13,9 @@ static constexpr int64_t kGrowth = 20 * kMiB;
 Workplace workplace_here(const Request& request, const Note& note) {
   const Host host = this_host();
   Workplace w;
-  w.ways = cpu::detect(request.threads > 0 ? request.threads : host.threads);
+  if (request.threads > host.allowed)
+    note("this process may run on " + std::to_string(host.allowed) + " cores; so many threads are used");
+  w.ways = cpu::detect(request.threads > 0 ? std::min(request.threads, host.allowed) : host.threads);
   w.machine = machine_here(host, w.ways.threads, machine_cache_path(), note);
   w.base = process_memory().now + Bytes(kGrowth);
   w.limit = host.limit, w.available = host.available;
