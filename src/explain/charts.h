@@ -1,4 +1,4 @@
-// Charts as inline SVG. Colours are the page's CSS variables, so they follow its light or dark scheme.
+// The charts of a report, as inline SVG.
 #pragma once
 
 #include <string>
@@ -9,9 +9,6 @@
 
 namespace danqing {
 
-// Text for HTML and SVG; control characters become spaces.
-std::string escaped(const std::string& text);
-
 struct Bar {
   std::string label;
   double predicted = 0, measured = 0;  // measured 0: none
@@ -19,15 +16,22 @@ struct Bar {
 };
 std::string bars(const std::vector<Bar>&);
 
-// Allocated memory as steps over time, the process's base beneath, the limit as a line where it is near.
-std::string timeline(const std::vector<MemoryMoment>&, Bytes base, Bytes limit);
+// Memory held as steps over time, the process's base beneath; the plan dashed behind what was measured; the limit as a
+// line, or in words where it lies far above.
+struct Timeline {
+  std::vector<MemoryMoment> measured, planned;  // measured may be empty
+  Bytes base, limit;
+};
+std::string timeline(const Timeline&);
 
 struct RoofPoint {
   std::string label;
+  const char* colour = "--b";
   double intensity = 0;  // FLOP a byte
   double rate = 0;       // FLOP/s
   double weight = 0;     // seconds: the disc's area
 };
+// Points are numbered in their order, for a key beneath. Points that are not positive are left out.
 std::string roofline(const std::vector<RoofPoint>&, double peak, double bandwidth);
 
 }  // namespace danqing

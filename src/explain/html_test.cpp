@@ -2,23 +2,43 @@
 
 #include "explain/charts.h"
 #include "explain/report_testing.h"
+#include "explain/svg.h"
 
 namespace danqing {
 namespace {
 
 TEST(Charts, EscapeWhatHtmlWouldRead) {
-  EXPECT_EQ(escaped("<b a=\"1\">&\n"), "&lt;b a=&quot;1&quot;&gt;&amp; ");
+  EXPECT_EQ(svg::escaped("<b a=\"1\">&\n"), "&lt;b a=&quot;1&quot;&gt;&amp; ");
   EXPECT_NE(bars({{"<x>", 1, 2, "<y>"}}).find("&lt;x&gt;"), std::string::npos);
 }
 
 TEST(Charts, DrawNothingBrokenOfNothing) {
   for (const std::string& chart :
-       {bars({}), timeline({}, Bytes(0), Bytes(0)), roofline({}, 0, 0), roofline({{"a", 1, 1e9, 0}}, 1e9, 1e9),
-        timeline({{Seconds(0), Bytes(0), "x"}}, Bytes(0), Bytes(0)), bars({{"a", 0, 0, ""}})}) {
+       {bars({}), timeline({}), roofline({}, 0, 0), roofline({{"a", "--a", 1, 1e9, 0}}, 1e9, 1e9),
+        roofline({{"a", "--a", 0, 1e9, 1}, {"b", "--a", 1e300, 1e-300, 1}}, 1e9, 1e9),
+        timeline({{{Seconds(0), Bytes(0), "x"}}, {}, {}, {}}), bars({{"a", 0, 0, ""}})}) {
     EXPECT_TRUE(chart.starts_with("<svg") && chart.ends_with("</svg>"));
     EXPECT_EQ(chart.find("nan"), std::string::npos) << chart;
     EXPECT_EQ(chart.find("inf"), std::string::npos) << chart;
   }
+}
+
+TEST(Charts, TicksAreRoundAndFew) {
+  EXPECT_EQ(svg::decimal_ticks(87.2), (std::vector<double>{0, 20, 40, 60, 80}));
+  EXPECT_EQ(svg::decimal_ticks(0), (std::vector<double>{0}));
+  EXPECT_EQ(svg::binary_ticks(3.8 * kGiB), (std::vector<double>{0, 1.0 * kGiB, 2.0 * kGiB, 3.0 * kGiB}));
+  for (double most : {1e-9, 0.3, 1.0, 7.0, 5e5, 1e18}) {
+    EXPECT_LE(svg::decimal_ticks(most).size(), 6u) << most;
+    EXPECT_GE(svg::decimal_ticks(most).size(), 3u) << most;
+    EXPECT_LE(svg::binary_ticks(most).size(), 6u) << most;
+  }
+}
+
+TEST(Charts, TheLimitIsDrawnNearAndSaidFar) {
+  const std::vector<MemoryMoment> moments{{Seconds(0), Bytes(kGiB), "load"}, {Seconds(1), Bytes(), "end"}};
+  EXPECT_NE(timeline({moments, {}, {}, Bytes(2 * kGiB)}).find("limit 2.00 GiB<"), std::string::npos);
+  EXPECT_NE(timeline({moments, {}, {}, Bytes(9 * kGiB)}).find("limit 9.00 GiB, above the picture"), std::string::npos);
+  EXPECT_EQ(timeline({moments, {}, {}, {}}).find("limit"), std::string::npos);
 }
 
 // Every opened element is closed in order; texts are escaped; nothing comes from elsewhere.

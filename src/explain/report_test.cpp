@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "explain/report_testing.h"
-#include "explain/summary.h"
+#include "explain/verdict.h"
 #include "hardware/machine_json.h"
 
 namespace danqing {
@@ -301,6 +301,16 @@ TEST(Report, PlannedMemoryEndsWithNothingAndPeaksAtThePeak) {
   EXPECT_EQ(most, e.plan.peak);
   EXPECT_EQ(m.planned_memory.back().allocated, Bytes());
   EXPECT_NEAR(m.planned_memory.back().at.value, e.plan.cost.seconds.value, 1e-12);
+}
+
+TEST(Verdict, SaysHowFarApart) {
+  EXPECT_EQ(apart(88, 100), "12 % less");
+  EXPECT_EQ(apart(103, 100), "3.0 % more");
+  EXPECT_EQ(apart(100, 100), "the same");
+  EXPECT_EQ(apart(4000, 100), "40 times more");
+  EXPECT_EQ(apart(0.25, 100), "400 times less");
+  EXPECT_EQ(apart(0, 100), "100 % less");
+  EXPECT_EQ(apart(1, 0), "not to be compared");
 }
 
 TEST(Report, AnyTextIsReported) {

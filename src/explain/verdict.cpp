@@ -1,5 +1,6 @@
 #include "explain/verdict.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -122,6 +123,12 @@ std::string percent(double share) {
 
 std::string apart(double predicted, double measured) {
   if (measured <= 0) return "not to be compared";
+  const double factor = std::max(predicted, measured) / std::max(1e-300, std::min(predicted, measured));
+  if (factor >= 10 && predicted > 0) {
+    char text[48];
+    std::snprintf(text, sizeof text, "%.0f times %s", factor, predicted > measured ? "more" : "less");
+    return text;
+  }
   const double off = predicted / measured - 1;
   if (std::fabs(off) < 0.0005) return "the same";
   return percent(std::fabs(off)) + (off > 0 ? " more" : " less");

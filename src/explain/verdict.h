@@ -9,6 +9,6 @@ namespace danqing {
 std::vector<std::string> verdict(const Subject&, const Summary&);
 
 std::string percent(double share);                     // "87 %", "4.2 %", "0.3 %"
-std::string apart(double predicted, double measured);  // "12 % less", "3 % more", "the same"
+std::string apart(double predicted, double measured);  // "12 % less", "40 times more", "the same"
 
 }  // namespace danqing
