@@ -47,7 +47,8 @@ bool drawable(const RoofPoint& p) {
   return p.intensity > 0 && p.rate > 0 && std::isfinite(p.intensity) && std::isfinite(p.rate);
 }
 
-// As near as it fits: points that take no time to speak of may stretch the plane by no more than a few decades.
+// Room on both sides of the knee, and as near as it fits: points that take no time to speak of may stretch the plane by
+// no more than a few decades.
 Plane plane_around(const std::vector<RoofPoint>& points, double peak, double bandwidth) {
   const double knee = peak / bandwidth;
   Plane p{knee / 30, knee * 30, peak / 100, peak * 2};
@@ -58,7 +59,6 @@ Plane plane_around(const std::vector<RoofPoint>& points, double peak, double ban
     p.lowest = std::min(p.lowest, std::max(point.rate / 2, peak * 1e-4));
     p.highest = std::max(p.highest, std::min(point.rate * 2, peak * 1e2));
   }
-  // The slope must have room on the left, else it would look as if nothing could be bound by memory.
   return p;
 }
 
