@@ -116,8 +116,7 @@ void follow_memory(const Subject& s, Summary& out) {
     at += phase.cost.seconds * static_cast<double>(phase.times);
     Bytes kept = phase.peak - phase.arena;
     for (const IoTensor& t : plan.io)
-      if (t.last_phase == i && t.first_phase <= i)
-        kept -= Bytes((t.bytes.value + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment);
+      if (t.last_phase == i && t.first_phase <= i) kept -= Bytes(aligned(t.bytes.value));
     for (const LoadPlan& load : plan.loads)
       if (load.last_phase == i) kept -= load.weights;
     note(std::max(Bytes(), kept), "after " + phase.name);

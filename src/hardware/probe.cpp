@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
+#include "base/file.h"
 #include "hardware/peak.h"
 
 namespace danqing {

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
+#include "base/file.h"
 #include "image/codec.h"
 #include "image/write.h"
 

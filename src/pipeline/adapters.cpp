@@ -58,6 +58,37 @@ void check_size(const Adapter& a, const LoraPart& part, const std::string& modul
                                to_string(wanted) + "; the LoRA is for another family or size");
 }
 
+// Fills in the adapter's parts; gives those that found a parameter.
+std::set<size_t> match(Adapter& a, const std::map<std::string, Shape>& parameters, const Model& model) {
+  std::map<std::string, size_t> by_name;
+  for (size_t i = 0; i < a.lora->parts().size(); ++i) by_name[a.lora->parts()[i].flat] = i;
+  std::set<size_t> used;
+  for (const auto& [parameter, shape] : parameters) {
+    if (!parameter.ends_with(kWeight)) continue;
+    const std::string module = module_of(parameter);
+    for (const std::string& name : names_of(module, model)) {
+      const auto found = by_name.find(name);
+      if (found == by_name.end()) continue;
+      check_size(a, a.lora->parts()[found->second], module, shape);
+      a.parts[module] = found->second;
+      used.insert(found->second);
+      break;
+    }
+  }
+  return used;
+}
+
+// "style.safetensors: 40 of 42 parts applied; not used: "x" and others".
+std::string usage_of(const Adapter& a, const std::set<size_t>& used) {
+  const size_t total = a.lora->parts().size();
+  std::string text = a.file + ": " + std::to_string(used.size()) + " of " + std::to_string(total) + " parts applied";
+  for (size_t i = 0; i < total; ++i)
+    if (!used.contains(i))
+      return text + "; not used: \"" + a.lora->parts()[i].target + "\"" +
+             (total - used.size() > 1 ? " and others" : "");
+  return text;
+}
+
 }  // namespace
 
 Adapters::Adapters(const std::vector<std::string>& asked, const Model& model, const Program& program,
@@ -67,34 +98,13 @@ Adapters::Adapters(const std::vector<std::string>& asked, const Model& model, co
   for (const std::string& text : asked) {
     const auto [file, strength] = split(text);
     Adapter a{file, strength, std::make_shared<Lora>(Lora::open(file)), {}};
-    std::map<std::string, size_t> by_name;
-    for (size_t i = 0; i < a.lora->parts().size(); ++i) by_name[a.lora->parts()[i].flat] = i;
-    std::set<size_t> used;
-    for (const auto& [parameter, shape] : parameters) {
-      if (!parameter.ends_with(kWeight)) continue;
-      const std::string module = module_of(parameter);
-      for (const std::string& name : names_of(module, model)) {
-        const auto found = by_name.find(name);
-        if (found == by_name.end()) continue;
-        check_size(a, a.lora->parts()[found->second], module, shape);
-        a.parts[module] = found->second;
-        used.insert(found->second);
-        break;
-      }
-    }
-    const size_t total = a.lora->parts().size();
+    const std::set<size_t> used = match(a, parameters, model);
     if (used.empty())
-      throw Error(Fault::file, file + ": none of its " + std::to_string(total) + " parts fits this model (" +
-                                   std::string(name(model.family)) + "); the first is \"" +
+      throw Error(Fault::file, file + ": none of its " + std::to_string(a.lora->parts().size()) +
+                                   " parts fits this model (" + std::string(name(model.family)) + "); the first is \"" +
                                    a.lora->parts().front().target + "\"");
-    std::string note = file + ": " + std::to_string(used.size()) + " of " + std::to_string(total) + " parts applied";
-    for (size_t i = 0; i < total; ++i)
-      if (!used.contains(i)) {
-        note += "; not used: \"" + a.lora->parts()[i].target + "\"" + (total - used.size() > 1 ? " and others" : "");
-        break;
-      }
-    notes.push_back(note);
-    for (const std::string& text_note : a.lora->notes()) notes.push_back(text_note);
+    notes.push_back(usage_of(a, used));
+    for (const std::string& note : a.lora->notes()) notes.push_back(note);
     all_.push_back(std::move(a));
   }
 }

@@ -120,10 +120,6 @@ std::vector<Choice> choices(const Job& job) {
 
 bool fits(const Job& job, const Workplace& w) { return w.limit.value == 0 || job.plan.peak + w.base <= w.limit; }
 
-std::string saving(const std::string& change, const Job& job, const Workplace& w) {
-  return change + " (" + to_string(job.plan.peak + w.base) + ")";
-}
-
 // What else would do: each change alone, with the leanest choice; only those that fit.
 std::vector<std::string> remedies(const Job& job, const Workplace& w, const Choice& leanest) {
   std::vector<std::string> found;
@@ -131,11 +127,12 @@ std::vector<std::string> remedies(const Job& job, const Workplace& w, const Choi
     Job other = job;
     alter(other);
     build(other, choice, w);
-    if (fits(other, w)) found.push_back(saving(change, other, w));
+    if (fits(other, w)) found.push_back(change + " (" + to_string(other.plan.peak + w.base) + ")");
   };
   const auto attempt = [&](const std::string& change, auto&& alter) { attempt_with(change, leanest, alter); };
   // What the request itself rules out.
-  const int64_t small = 32, largest = std::max(job.canvas.width, job.canvas.height) / job.model->vae.factor();
+  const int factor = job.model->vae.factor();
+  const int64_t small = 32, largest = std::max(job.canvas.width, job.canvas.height) / factor;
   if (job.guided && !leanest.in_turn)
     attempt_with("--guidance in_turn", {leanest.half_weights, true, leanest.tile}, [](Job&) {});
   if (!leanest.tile && largest > small) {
@@ -150,7 +147,6 @@ std::vector<std::string> remedies(const Job& job, const Workplace& w, const Choi
   if (job.canvas.images > 1 && job.prompts == 1)
     attempt("--batch 1 --count " + std::to_string(job.canvas.images * job.canvas.repeats),
             [](Job& o) { o.canvas.repeats *= o.canvas.images, o.canvas.images = 1; });
-  const int factor = job.model->vae.factor();
   for (int parts : {7, 6, 5, 4, 3, 2}) {
     const int64_t width = job.canvas.width * parts / 8 / factor * factor,
                   height = job.canvas.height * parts / 8 / factor * factor;

@@ -30,14 +30,8 @@ namespace {
 
 void check_range(const char* flag, double value, double least, double most) {
   if (std::isfinite(value) && value >= least && value <= most) return;
-  const auto print = [](double v) {
-    if (!std::isfinite(v)) return std::string(std::isnan(v) ? "nan" : "inf");
-    std::string text = nlohmann::json(v).dump();
-    if (text.ends_with(".0")) text.resize(text.size() - 2);
-    return text;
-  };
-  refuse(std::string(flag) + ": " + print(value) + " is out of range; it goes from " + print(least) + " to " +
-         print(most));
+  refuse(std::string(flag) + ": " + number_text(value) + " is out of range; it goes from " + number_text(least) +
+         " to " + number_text(most));
 }
 
 // "504 or 512": the legal sizes around one that is not.
@@ -49,9 +43,10 @@ void check_side(const char* flag, int value, int factor) {
          "; the nearest are " + (below ? std::to_string(below) + " and " : "") + std::to_string(below + factor));
 }
 
-void resolve_size(Request& r, const Model& m, std::vector<std::string>& notes) {
-  if (!r.init.empty() && (!r.width || !r.height)) {
-    const Image init = read_image(r.init);
+// `picture`: the one to start from, if there is one.
+void resolve_size(Request& r, const Model& m, const std::optional<Image>& picture, std::vector<std::string>& notes) {
+  if (picture && (!r.width || !r.height)) {
+    const Image& init = *picture;
     const int factor = m.vae.factor();
     r.width = std::max(factor, init.width / factor * factor),
     r.height = std::max(factor, init.height / factor * factor);
@@ -71,8 +66,7 @@ void check_pictures(const Request& r, const Model& m) {
   if (!r.init.empty() && !m.has_encoder)
     refuse("--init: this checkpoint's VAE has no encoder, so it cannot start from a picture");
   check_range("--strength", r.strength, 0, 1);
-  if (!r.init.empty()) read_image(r.init);  // now, not after the text is encoded
-  if (!r.mask.empty()) read_mask(r.mask);
+  if (!r.mask.empty()) read_mask(r.mask);  // now, not after the text is encoded
 }
 
 // Fills what was left to default and checks every value.
@@ -80,7 +74,7 @@ void resolve(Request& r, const Model& m, const Habits& habits, std::vector<std::
   if (r.prompt.empty()) r.prompt = {""};
   // Left empty, so that the request repeats, where none and an empty one differ.
   if (r.negative.empty() && !(m.zeros_without_negative && habits.zero_negative)) r.negative = {""};
-  resolve_size(r, m, notes);
+  resolve_size(r, m, r.init.empty() ? std::nullopt : std::optional(read_image(r.init)), notes);
   check_pictures(r, m);
   r.steps = r.steps.value_or(m.defaults.steps);
   check_range("--steps", *r.steps, 1, kMaxSteps);

@@ -23,12 +23,6 @@ Request request_alone(const Job& job, int64_t index) {
   return r;
 }
 
-std::string number(double value) {
-  std::string text = nlohmann::json(value).dump();
-  if (text.ends_with(".0")) text.resize(text.size() - 2);
-  return text;
-}
-
 std::string label_of(const Request& r) {
   std::string text(sampler_named(*r.sampler).sampler->label);
   if (const Schedule s = schedule_named(*r.schedule); s != Schedule::automatic)
@@ -39,11 +33,11 @@ std::string label_of(const Request& r) {
 std::string a1111_block(const Request& r, const Job& job) {
   std::string text = r.prompt.front();
   if (!r.negative.empty() && !r.negative.front().empty()) text += "\nNegative prompt: " + r.negative.front();
-  text += "\nSteps: " + std::to_string(*r.steps) + ", Sampler: " + label_of(r) + ", CFG scale: " + number(*r.cfg) +
+  text += "\nSteps: " + std::to_string(*r.steps) + ", Sampler: " + label_of(r) + ", CFG scale: " + number_text(*r.cfg) +
           ", Seed: " + std::to_string(*r.seed) + ", Size: " + std::to_string(*r.width) + "x" +
           std::to_string(*r.height) + ", Model: " + job.model->title;
   if (*r.clip_skip != job.model->text.front().skip) text += ", Clip skip: " + std::to_string(*r.clip_skip);
-  if (!r.init.empty()) text += ", Denoising strength: " + number(r.strength);
+  if (!r.init.empty()) text += ", Denoising strength: " + number_text(r.strength);
   text += ", RNG: " + std::string(*r.rng == "cpu" ? "CPU" : "NV") + ", Version: danqing";
   return text;
 }

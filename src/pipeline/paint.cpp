@@ -140,7 +140,7 @@ class Painter {
     put_beside(states, encoder.clip.width, host("context"), job_.model->unet.context, column);
   }
 
-  // The initial picture, and for inpainting models the masked one, through the VAE's encoder.
+  // For every pixel, and for every latent cell.
   void read_mask_of_request() {
     const int w = static_cast<int>(job_.canvas.width), h = static_cast<int>(job_.canvas.height);
     const Mask mask = read_mask(job_.request.mask);
@@ -157,6 +157,7 @@ class Painter {
     return init.width == w && init.height == h ? init : resize_lanczos(init, w, h);
   }
 
+  // The initial picture, and for inpainting models the masked one, through the VAE's encoder.
   void encode_pictures() {
     if (!job_.request.mask.empty()) read_mask_of_request();
     const Image init = initial_picture();

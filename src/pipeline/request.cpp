@@ -1,6 +1,7 @@
 #include "pipeline/request.h"
 
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -108,6 +109,13 @@ void parse_size(const std::string& text, Request& r) {
   if (x != std::string::npos) r.width = number(0, x), r.height = number(x + 1, text.size());
   if (x == std::string::npos || !r.width || !r.height)
     throw Error(Fault::request, "--size: \"" + text + "\" is not a size; write for example 512x768 (width x height)");
+}
+
+std::string number_text(double value) {
+  if (!std::isfinite(value)) return std::isnan(value) ? "nan" : "inf";
+  std::string text = nlohmann::json(value).dump();
+  if (text.ends_with(".0")) text.resize(text.size() - 2);
+  return text;
 }
 
 }  // namespace danqing

@@ -92,6 +92,9 @@ Request request_from_json(const nlohmann::json&, const std::string& where);
 
 // "768x512", "0x16": both numbers, 0 to 65536; Error(request) names the flag.
 std::pair<int, int> parse_pair(const std::string& text, const char* flag);
+// As people write it, with a dot whatever the locale: "7", "7.5", "nan".
+std::string number_text(double value);
+
 // "768x512" into both sides.
 void parse_size(const std::string& text, Request&);
 

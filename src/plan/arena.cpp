@@ -21,14 +21,14 @@ Arena place(const std::vector<Lifetime>& buffers) {
       if (other.last < b.first || b.last < other.first) continue;
       if (offset + b.bytes <= arena.offsets[k]) break;  // fits into the gap below
       const int64_t end = arena.offsets[k] + other.bytes;
-      offset = std::max(offset, (end + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment);
+      offset = std::max(offset, aligned(end));
     }
     arena.offsets[i] = offset;
     arena.bytes = std::max(arena.bytes, offset + b.bytes);
     const auto at = std::ranges::upper_bound(placed, offset, {}, [&](size_t k) { return arena.offsets[k]; });
     placed.insert(at, i);
   }
-  arena.bytes = (arena.bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
+  arena.bytes = aligned(arena.bytes);
   return arena;
 }
 

@@ -8,6 +8,9 @@ namespace danqing {
 
 inline constexpr int64_t kArenaAlignment = 64;  // of every offset; a cache line
 
+// The next multiple of the alignment: what is planned and allocated for so many bytes.
+inline int64_t aligned(int64_t bytes) { return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment; }
+
 struct Lifetime {
   int first = 0, last = 0;  // alive from step `first` to step `last`, both included
   int64_t bytes = 0;

@@ -17,8 +17,6 @@ Value root_of(const Graph& graph, Value v) {
 
 size_t index(Value v) { return static_cast<size_t>(v.id); }
 
-int64_t aligned(int64_t bytes) { return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment; }
-
 // Bytes stop at the largest number there is.
 Work all_runs(const Work& one, int64_t times) {
   const auto n = static_cast<double>(times);

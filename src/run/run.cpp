@@ -50,9 +50,7 @@ void Run::begin(const std::string& name) {
     if (load.first_phase == current_) this->load(load);
   for (size_t i = 0; i < plan_.io.size(); ++i)
     if (plan_.io[i].first_phase <= current_ && current_ <= plan_.io[i].last_phase && !io_[i].data())
-      io_[i] =
-          Block(device_, Bytes((plan_.io[i].bytes.value + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment),
-                plan_.io[i].name);
+      io_[i] = Block(device_, Bytes(aligned(plan_.io[i].bytes.value)), plan_.io[i].name);
   arena_ = Block(device_, plan_.phases[current_].arena, name);
   prepare(current_);
   note(name);

@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/mapped_file.h"
+#include "base/file.h"
 
 namespace danqing {
 

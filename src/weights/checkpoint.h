@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/dtype.h"
-#include "base/mapped_file.h"
+#include "base/file.h"
 #include "base/shape.h"
 
 namespace danqing {

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "base/mapped_file.h"
+#include "base/file.h"
 #include "weights/container.h"
 
 namespace danqing {

@@ -1,6 +1,7 @@
 // Convolutions by oneDNN; after doubling by nearest neighbour four small ones, as conv2d.cpp explains.
 #include <cstring>
 
+#include "plan/arena.h"
 #include "run/cpu/conv_window.h"
 #include "run/cpu/facts.h"
 #include "run/cpu/onednn.h"
@@ -63,10 +64,10 @@ class FoldedConv : public Kernel {
       const NodeFacts facts = parts_[p]->facts();
       at_[p] = facts_.packed[1].value;
       size_[p] = facts.packed[1].value;
-      facts_.packed[1] += aligned(facts.packed[1]);
+      facts_.packed[1] += Bytes(aligned(facts.packed[1].value));
       facts_.scratch = std::max(facts_.scratch, facts.scratch);
     }
-    facts_.scratch += aligned(size_of(small_));
+    facts_.scratch += Bytes(aligned(size_of(small_).value));
   }
 
   NodeFacts facts() const override { return facts_; }
@@ -91,14 +92,12 @@ class FoldedConv : public Kernel {
     std::ranges::copy(a.in, in.begin());
     for (int64_t p = 0; p < kParts; ++p) {
       in[1] = {static_cast<std::byte*>(a.in[1].data) + at_[p], folded_};
-      parts_[p]->run({{in.data(), a.in.size()}, {scratch, small_}, scratch + aligned(size_of(small_)).value, {}});
+      parts_[p]->run({{in.data(), a.in.size()}, {scratch, small_}, scratch + aligned(size_of(small_).value), {}});
       spread(p, scratch, static_cast<std::byte*>(a.out.data));
     }
   }
 
  private:
-  static Bytes aligned(Bytes size) { return Bytes((size.value + 63) / 64 * 64); }
-
   void spread(int64_t part, const std::byte* from, std::byte* to) const {
     const int64_t width = small_.shape[2], lines = small_.shape[0] * small_.shape[1];
     const int64_t pixel = bytes_of(small_.dtype, small_.shape[3]);

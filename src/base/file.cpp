@@ -1,7 +1,6 @@
-#include "base/mapped_file.h"
+#include "base/file.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -80,28 +79,6 @@ void File::read_at(uint64_t offset, std::span<std::byte> out) const {
                       " bytes when it was opened)");
     done += static_cast<size_t>(got);
   }
-}
-
-MappedFile MappedFile::open(const std::filesystem::path& path) { return MappedFile(File::open(path)); }
-
-MappedFile::MappedFile(File file) : file_(std::move(file)) {
-  if (file_.size() == 0) return;  // mmap refuses an empty range
-  void* at = ::mmap(nullptr, file_.size(), PROT_READ, MAP_PRIVATE, file_.descriptor(), 0);
-  if (at == MAP_FAILED) fail(file_.path(), "cannot be mapped: " + system_text(errno));
-  bytes_ = {static_cast<const std::byte*>(at), file_.size()};
-}
-
-MappedFile::MappedFile(MappedFile&& other) noexcept
-    : file_(std::move(other.file_)), bytes_(std::exchange(other.bytes_, {})) {}
-
-MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
-  std::swap(file_, other.file_);
-  std::swap(bytes_, other.bytes_);
-  return *this;
-}
-
-MappedFile::~MappedFile() {
-  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
 std::string read_text(const std::filesystem::path& path, uint64_t most) {

@@ -1,6 +1,5 @@
-// Read-only files. File reads by position (the file may be replaced or shortened meanwhile: an Error, never a signal);
-// MappedFile maps a small file that is ours, such as a vocabulary. Paths are UTF-8. Every failure is
-// Error(Fault::file).
+// Read-only files, read by position and never mapped: a file replaced or shortened meanwhile is an Error, not a signal.
+// Paths are UTF-8. Every failure is Error(Fault::file).
 #pragma once
 
 #include <cstddef>
@@ -36,24 +35,6 @@ class File {
   int descriptor_ = -1;
   uint64_t size_ = 0;
   std::filesystem::path path_;
-};
-
-class MappedFile {
- public:
-  static MappedFile open(const std::filesystem::path& path);
-  MappedFile(MappedFile&&) noexcept;
-  MappedFile& operator=(MappedFile&&) noexcept;
-  ~MappedFile();
-
-  uint64_t size() const { return bytes_.size(); }
-  std::span<const std::byte> bytes() const { return bytes_; }
-  std::string_view text() const { return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()}; }
-  void read_at(uint64_t offset, std::span<std::byte> out) const { file_.read_at(offset, out); }
-
- private:
-  explicit MappedFile(File file);
-  File file_;
-  std::span<const std::byte> bytes_;
 };
 
 // The whole file as text; more than `most` bytes is an Error.

@@ -1,4 +1,4 @@
-#include "base/mapped_file.h"
+#include "base/file.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 namespace danqing {
 namespace {
 
-class MappedFileTest : public testing::Test {
+class FileTest : public testing::Test {
  protected:
   void SetUp() override {
     std::string pattern = (std::filesystem::temp_directory_path() / "danqing-XXXXXX").string();
@@ -30,11 +30,14 @@ class MappedFileTest : public testing::Test {
   std::filesystem::path folder;
 };
 
-TEST_F(MappedFileTest, ReadsByPositionAndByMapping) {
+TEST_F(FileTest, ReadsByPositionAndWhole) {
   std::ofstream(folder / "a 猫") << "0123456789";
-  MappedFile file = MappedFile::open(folder / "a 猫");
-  const MappedFile moved = std::move(file);
-  EXPECT_EQ(moved.text(), "0123456789");
+  File file = File::open(folder / "a 猫");
+  const File moved = std::move(file);
+  EXPECT_EQ(moved.size(), 10u);
+  std::string whole(10, ' ');
+  moved.read_at(0, std::as_writable_bytes(std::span(whole)));
+  EXPECT_EQ(whole, "0123456789");
   char got[4] = {};
   moved.read_at(6, std::as_writable_bytes(std::span(got)));
   EXPECT_EQ(std::string(got, 4), "6789");
@@ -43,12 +46,12 @@ TEST_F(MappedFileTest, ReadsByPositionAndByMapping) {
   EXPECT_THROW(read_text(folder / "a 猫", 9), Error);
 }
 
-TEST_F(MappedFileTest, MapsAnEmptyFile) {
+TEST_F(FileTest, OpensAnEmptyFile) {
   std::ofstream(folder / "empty") << "";
-  EXPECT_EQ(MappedFile::open(folder / "empty").size(), 0u);
+  EXPECT_EQ(File::open(folder / "empty").size(), 0u);
 }
 
-TEST_F(MappedFileTest, SaysWhyAPathIsNoFile) {
+TEST_F(FileTest, SaysWhyAPathIsNoFile) {
   std::filesystem::create_symlink("gone", folder / "link");
   EXPECT_NE(refusal(folder).find("is a folder"), std::string::npos);
   EXPECT_NE(refusal(folder / "link").find("is a link to gone, which does not exist"), std::string::npos);
